@@ -105,11 +105,11 @@ def flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale):
     if attn_mask is not None:
         total[total == 0] = 1
     # Dividing the result in place of the probabilities touches fewer elements.
-    made = _times(scores, value, np.empty_like(query))
-    np.divide(made, total, made)
+    output = _times(scores, value, np.empty_like(query))
+    np.divide(output, total, output)
     np.log(total, total)
     np.add(total, most, total)
-    return made, total[..., 0]
+    return output, total[..., 0]
 
 
 @flash_attention.not_differentiable("attn_mask", "result1").vjp
@@ -208,8 +208,8 @@ def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_m
     weights = aten._safe_softmax(scores, -1)
     if dropout_p > 0:
         weights = aten.dropout(weights, dropout_p, True)
-    made = aten.matmul(weights, value)
-    return (aten.to(made, dtype=kind), aten.to(weights, dtype=kind)) if kind.itemsize == 2 else (made, weights)
+    output = aten.matmul(weights, value)
+    return (aten.to(output, dtype=kind), aten.to(weights, dtype=kind)) if kind.itemsize == 2 else (output, weights)
 
 
 def _check(query, key, value):

@@ -92,7 +92,7 @@ def embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_gra
     shape=lambda grad_output, indices, num_weights, *_: ((num_weights, grad_output._array.shape[-1]), grad_output._array.dtype),
 )
 def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
-    made = np.zeros((num_weights, grad_output.shape[-1]), grad_output.dtype)
+    grad_weight = np.zeros((num_weights, grad_output.shape[-1]), grad_output.dtype)
     flat = indices.reshape(-1)
     values = grad_output.reshape(-1, grad_output.shape[-1])
     if padding_idx >= 0:
@@ -100,8 +100,8 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
         flat, values = flat[kept], values[kept]
     if scale_grad_by_freq:
         values = values / np.bincount(flat, minlength=num_weights)[flat][:, None].astype(values.dtype)
-    add_rows(made, flat, values)
-    return made
+    add_rows(grad_weight, flat, values)
+    return grad_weight
 
 
 embedding_dense_backward.vjp(grad_output=lambda g, indices, padding_idx: _dense_backward_grad(g, indices, padding_idx))

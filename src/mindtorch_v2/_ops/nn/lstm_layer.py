@@ -154,9 +154,9 @@ def mkldnn_rnn_layer(
         np.multiply(i, g, entering)
         np.add(cell, entering, cell)
         np.multiply(o, np.tanh(cell, kept.squashed[t]), hidden[t + 1])
-    made = np.empty((steps, batch, size), kind)
-    made[:: -1 if reverse else 1] = hidden[1:].swapaxes(1, 2)
-    return made, hidden[steps].T.reshape(hx_.shape), cells[steps].T.reshape(cx_.shape), kept.buffer.view(np.uint8)
+    output = np.empty((steps, batch, size), kind)
+    output[:: -1 if reverse else 1] = hidden[1:].swapaxes(1, 2)
+    return output, hidden[steps].T.reshape(hx_.shape), cells[steps].T.reshape(cx_.shape), kept.buffer.view(np.uint8)
 
 
 @mkldnn_rnn_layer.vjp
@@ -232,7 +232,7 @@ def _slopes(kept):
     "int[] batch_sizes, bool batch_first, Tensor workspace) "
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     samples=lambda make: [],
-    shape=lambda *given: [(t._array.shape, t._array.dtype) for t in given[:7]],
+    shape=lambda *args: [(t._array.shape, t._array.dtype) for t in args[:7]],
 )
 def mkldnn_rnn_layer_backward(
     input,

@@ -100,9 +100,9 @@ def pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_len
             )
         steps = total_length
     shape = (batch, steps) if batch_first else (steps, batch)
-    made = np.full((*shape, *data.shape[1:]), padding_value, data.dtype)
-    _scatter(made, data, batch_sizes, batch_first)
-    return made, _lengths(batch_sizes)
+    padded = np.full((*shape, *data.shape[1:]), padding_value, data.dtype)
+    _scatter(padded, data, batch_sizes, batch_first)
+    return padded, _lengths(batch_sizes)
 
 
 @pad_packed_sequence.vjp

@@ -175,9 +175,9 @@ def hardsigmoid(self):
     tensor([0.0000, 0.5000, 1.0000])
     """
     need_float("hardsigmoid_cpu", self)
-    made = np.asarray(np.add(self, constant(3, self.dtype)))
-    clipped(made, 0, 6, made)
-    return np.divide(made, constant(6, self.dtype), made)
+    result = np.asarray(np.add(self, constant(3, self.dtype)))
+    clipped(result, 0, 6, result)
+    return np.divide(result, constant(6, self.dtype), result)
 
 
 hardsigmoid.vjp(self=lambda g, self: aten.hardsigmoid_backward(g, self))
@@ -201,10 +201,10 @@ def hardswish(self):
     tensor([-0.0000, 0.6667, 4.0000])
     """
     need_float("hardswish_cpu", self)
-    made = np.asarray(np.add(self, constant(3, self.dtype)))
-    clipped(made, 0, 6, made)
-    np.multiply(made, self, made)
-    return np.divide(made, constant(6, self.dtype), made)
+    result = np.asarray(np.add(self, constant(3, self.dtype)))
+    clipped(result, 0, 6, result)
+    np.multiply(result, self, result)
+    return np.divide(result, constant(6, self.dtype), result)
 
 
 hardswish.vjp(self=lambda g, self: aten.hardswish_backward(g, self))
@@ -238,9 +238,9 @@ def leaky_relu(self, negative_slope):
     """
     need_float("leaky_relu_cpu", self)
     zero = constant(0, self.dtype)
-    made = np.asarray(np.minimum(self, zero))
-    np.multiply(made, constant(negative_slope, self.dtype), made)
-    return np.add(made, np.maximum(self, zero), made)
+    result = np.asarray(np.minimum(self, zero))
+    np.multiply(result, constant(negative_slope, self.dtype), result)
+    return np.add(result, np.maximum(self, zero), result)
 
 
 leaky_relu.vjp(self=lambda g, self, negative_slope: aten.leaky_relu_backward(g, self, negative_slope, False))
@@ -302,14 +302,14 @@ def elu(self, alpha, scale, input_scale):
     """
     need_float("elu_cpu", self)
     zero = constant(0, self.dtype)
-    made = np.asarray(np.minimum(self, zero))
-    np.multiply(made, constant(input_scale, self.dtype), made)
-    np.expm1(made, made)
-    np.multiply(made, constant(alpha * scale, self.dtype), made)
+    result = np.asarray(np.minimum(self, zero))
+    np.multiply(result, constant(input_scale, self.dtype), result)
+    np.expm1(result, result)
+    np.multiply(result, constant(alpha * scale, self.dtype), result)
     positive = np.asarray(np.maximum(self, zero))
     if scale != 1:
         positive *= constant(scale, self.dtype)
-    return np.add(made, positive, made)
+    return np.add(result, positive, result)
 
 
 elu.vjp(self=lambda g, alpha, scale, input_scale, self: aten.elu_backward(g, alpha, scale, input_scale, False, self))
@@ -384,11 +384,11 @@ def celu(self, alpha):
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     zero = constant(0, self.dtype)
-    made = np.asarray(np.minimum(self, zero))
-    np.divide(made, constant(alpha, self.dtype), made)
-    np.expm1(made, made)
-    np.multiply(made, constant(alpha, self.dtype), made)
-    return np.add(made, np.maximum(self, zero), made)
+    result = np.asarray(np.minimum(self, zero))
+    np.divide(result, constant(alpha, self.dtype), result)
+    np.expm1(result, result)
+    np.multiply(result, constant(alpha, self.dtype), result)
+    return np.add(result, np.maximum(self, zero), result)
 
 
 celu.vjp(self=lambda g, alpha, self: aten.elu_backward(g, alpha, 1, 1.0 / alpha, False, self))

@@ -56,11 +56,11 @@ def conv_tbc(self, weight, bias, pad):
     width, _, out = weight.shape
     if time + 2 * pad - width + 1 < 0:
         raise RuntimeError(f"conv_tbc: the kernel of width {width} is longer than the padded input of length {time + 2 * pad}")
-    made = np.empty((time + 2 * pad - width + 1, batch, out), self.dtype)
-    made[...] = bias
-    for k, given, taken in _spans(time, width, pad):
-        made[taken] += np.matmul(self[given], weight[k])
-    return made
+    output = np.empty((time + 2 * pad - width + 1, batch, out), self.dtype)
+    output[...] = bias
+    for k, source, target in _spans(time, width, pad):
+        output[target] += np.matmul(self[source], weight[k])
+    return output
 
 
 def _backward_shapes(grad_output, input, weight, bias, pad):

@@ -88,9 +88,9 @@ def im2col(self, kernel_size, dilation, padding, stride):
     batch, channels, out = _im2col_sizes(self.shape, kernel_size, dilation, padding, stride)
     image = self.reshape(batch, channels, *self.shape[-2:])
     padded = pad_spatial(image, tuple(padding))
-    made = columns(padded, tuple(kernel_size), out, tuple(stride), tuple(dilation))
-    made = made if made.base is None else np.array(made)
-    return made if self.ndim == 4 else made[0]
+    windows = columns(padded, tuple(kernel_size), out, tuple(stride), tuple(dilation))
+    windows = windows if windows.base is None else np.array(windows)
+    return windows if self.ndim == 4 else windows[0]
 
 
 im2col.vjp(
@@ -144,7 +144,7 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
               [1., 1.]]]])
     """
     batch, channels, out = _col2im_sizes(self.shape, output_size, kernel_size, dilation, padding, stride)
-    made = scatter_columns(
+    image = scatter_columns(
         self.reshape(batch, *self.shape[-2:]),
         (batch, channels, *output_size),
         tuple(kernel_size),
@@ -153,7 +153,7 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
         tuple(padding),
         tuple(dilation),
     )
-    return made if self.ndim == 3 else made[0]
+    return image if self.ndim == 3 else image[0]
 
 
 col2im.vjp(self=lambda g, kernel_size, dilation, padding, stride: aten.im2col(g, kernel_size, dilation, padding, stride))

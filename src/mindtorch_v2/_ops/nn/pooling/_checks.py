@@ -92,8 +92,8 @@ def refuse(name: str, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, di
     letters = "THW"[-dims:]
     for what, sign, values in (("kernel size", "k", kernel), ("stride", "d", stride), ("dilation", "dilation", dilation)):
         if min(values) <= 0:
-            given = " ".join(f"{sign}{letter}: {value}" for letter, value in zip(letters, values, strict=True))
-            raise RuntimeError(f"{what} should be greater than zero, but got {given}")
+            sizes = " ".join(f"{sign}{letter}: {value}" for letter, value in zip(letters, values, strict=True))
+            raise RuntimeError(f"{what} should be greater than zero, but got {sizes}")
     if dims == 2 and (wrong_dims or 0 in shape[-3:]):
         raise RuntimeError(
             f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}"
@@ -110,10 +110,10 @@ def refuse(name: str, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, di
         )
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
         if dims == 2:
-            given = f"padW = {padding[1]}, padH = {padding[0]}, kW = {kernel[1]}, kH = {kernel[0]}"
+            sizes = f"padW = {padding[1]}, padH = {padding[0]}, kW = {kernel[1]}, kH = {kernel[0]}"
         else:
-            given = "kT: {0} kW: {2} kH: {1} padT: {3} padW: {5} padH: {4}".format(*kernel, *padding)
-        raise RuntimeError(f"pad should be smaller than or equal to half of kernel size, but got {given}")
+            sizes = "kT: {0} kW: {2} kH: {1} padT: {3} padW: {5} padH: {4}".format(*kernel, *padding)
+        raise RuntimeError(f"pad should be smaller than or equal to half of kernel size, but got {sizes}")
     assert out is not None
     planes = shape[-dims - 1]
     raise RuntimeError(

@@ -75,10 +75,10 @@ def _sums(array, output_size, one_by_one=False):
         elif one_by_one or n * out > _LARGE:
             shape = list(array.shape)
             shape[axis] = out
-            made = np.empty(shape, array.dtype)
+            sums = np.empty(shape, array.dtype)
             for at, (start, end) in enumerate(zip(*_bins(n, out), strict=True)):
-                np.add.reduce(array[_part(axis, start, end)], axis, out=made[_part(axis, at, at + 1)], keepdims=True)
-            array = made
+                np.add.reduce(array[_part(axis, start, end)], axis, out=sums[_part(axis, at, at + 1)], keepdims=True)
+            array = sums
         else:
             array = _apply(array, axis, _membership(n, out, array.dtype))
     return array
@@ -93,10 +93,10 @@ def _spread(array, size, one_by_one=False):
         if one_by_one or n * out > _LARGE:
             shape = list(array.shape)
             shape[axis] = n
-            made = np.zeros(shape, array.dtype)
+            spread = np.zeros(shape, array.dtype)
             for at, (start, end) in enumerate(zip(*_bins(n, out), strict=True)):
-                made[_part(axis, start, end)] += array[_part(axis, at, at + 1)]
-            array = made
+                spread[_part(axis, start, end)] += array[_part(axis, at, at + 1)]
+            array = spread
         else:
             array = _apply(array, axis, _membership(n, out, array.dtype).T)
     return array
@@ -104,11 +104,11 @@ def _spread(array, size, one_by_one=False):
 
 def _unspoilt(compute, array, size):
     """A product with a matrix of zeros and ones, unless a zero met nan or infinity there: then window by window."""
-    made = compute(array, size)
-    return compute(array, size, True) if np.isnan(made).any() else made
+    result = compute(array, size)
+    return compute(array, size, True) if np.isnan(result).any() else result
 
 
-def _shares(array, size, output_size, made=None):
+def _shares(array, size, output_size, quotients=None):
     """Numbers of windows divided by how many elements each has."""
     for axis, n, out in zip(range(-len(size), 0), size, output_size, strict=True):
         if n == out:
@@ -118,7 +118,7 @@ def _shares(array, size, output_size, made=None):
         else:
             start, end = _bins(n, out)
             count = (end - start).astype(array.dtype).reshape(-1, *(1,) * (-1 - axis))
-        array = made = np.divide(array, count, made)
+        array = quotients = np.divide(array, count, quotients)
     return array
 
 
@@ -243,16 +243,16 @@ def _adaptive_max(self, output_size):
         return max_pool(f"adaptive_max_pool{dims}d", self, kernel, kernel, (0,) * dims, (1,) * dims, False)
     bins = [list(zip(*_bins(n, o), strict=True)) for n, o in zip(size, output_size, strict=True)]
     lead = self.shape[:-dims]
-    made = np.empty((*lead, *output_size), self.dtype)
-    indices = np.empty(made.shape, _INT64)
+    maxima = np.empty((*lead, *output_size), self.dtype)
+    indices = np.empty(maxima.shape, _INT64)
     positions = np.arange(np.prod(size)).reshape(size)
     for place in itertools.product(*map(range, output_size)):
         window = tuple(slice(*bins[axis][at]) for axis, at in enumerate(place))
         values = self[(..., *window)].reshape(*lead, -1)
         best = values.argmax(-1)
         indices[(..., *place)] = positions[window].reshape(-1)[best]
-        made[(..., *place)] = np.take_along_axis(values, best[..., None], -1)[..., 0]
-    return made, indices
+        maxima[(..., *place)] = np.take_along_axis(values, best[..., None], -1)[..., 0]
+    return maxima, indices
 
 
 def _declare_max(dims, *, doc=None):
@@ -261,8 +261,8 @@ def _declare_max(dims, *, doc=None):
     ints = f"int[{dims}]"
 
     def shape(self, output_size):
-        made = _wanted(self._array.shape, per_dim(output_size, dims))
-        return [(made, self._array.dtype), (made, _INT64)]
+        pooled = _wanted(self._array.shape, per_dim(output_size, dims))
+        return [(pooled, self._array.dtype), (pooled, _INT64)]
 
     @op(
         f"{name}(Tensor self, {ints} output_size) -> (Tensor, Tensor)",
@@ -328,5 +328,5 @@ def adaptive_max_pool1d(self, output_size):
     """
     check_one_int("adaptive_max_pool1d", self._array.shape, output_size=output_size)
     check_not_empty("adaptive_max_pool1d", self._array.shape, self._array.ndim - 1)
-    made, indices = aten.adaptive_max_pool2d(aten.unsqueeze(self, -2), (1, *output_size))
-    return aten.squeeze(made, -2), aten.squeeze(indices, -2)
+    maxima, indices = aten.adaptive_max_pool2d(aten.unsqueeze(self, -2), (1, *output_size))
+    return aten.squeeze(maxima, -2), aten.squeeze(indices, -2)
