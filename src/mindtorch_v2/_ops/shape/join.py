@@ -89,11 +89,11 @@ def cat(tensors, dim):
             arrays = _common(tensors)
             break
     try:
-        made = _concatenate(arrays, dim)
+        joined = _concatenate(arrays, dim)
     except ValueError:
         pass
     else:
-        return made if made.flags.c_contiguous or _stays_channels_last(made, arrays) else made.copy("C")
+        return joined if joined.flags.c_contiguous or _stays_channels_last(joined, arrays) else joined.copy("C")
     kept = [a for a in arrays if not _is_nothing(a.shape)]
     error = _cat_error(arrays, normal_dim(dim, kept[0].ndim if kept else 1))
     if error is not None:
@@ -195,8 +195,8 @@ def stack(tensors, dim):
     if dim == 0:
         return np.array(tensors)
     key = (slice(None),) * dim + (None,)
-    made = _concatenate([a[key] for a in tensors], dim)
-    return made if made.flags.c_contiguous else made.copy("C")
+    stacked = _concatenate([a[key] for a in tensors], dim)
+    return stacked if stacked.flags.c_contiguous else stacked.copy("C")
 
 
 stack.vjp(tensors=lambda g, tensors_shape, dim: [aten.select(g, dim, i) for i in range(len(tensors_shape))])
@@ -276,11 +276,11 @@ def _variadic(name, schema_of_list):
     return call
 
 
-def _declare_atleast(name, one, *, doc=None):
-    composite(f"{name}(Tensor self) -> Tensor", one, samples=lambda make: [(make(3),), (make(),)], doc=doc)
+def _declare_atleast(name, body, *, doc=None):
+    composite(f"{name}(Tensor self) -> Tensor", body, samples=lambda make: [(make(3),), (make(),)], doc=doc)
     several = composite(
         f"{name}.Sequence(Tensor[] tensors) -> Tensor[]",
-        lambda tensors: tuple([one(t) for t in tensors]),
+        lambda tensors: tuple([body(t) for t in tensors]),
         samples=lambda make: [([make(3), make()],)],
     )
 
@@ -562,13 +562,13 @@ def block_diag(tensors):
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {position} has {array.ndim} dimensions"
             )
     blocks = [_as_matrix(array) for array in _common(tensors)]
-    made = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype)
+    matrix = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype)
     row = column = 0
     for block in blocks:
         height, width = block.shape
-        made[row : row + height, column : column + width] = block
+        matrix[row : row + height, column : column + width] = block
         row, column = row + height, column + width
-    return made
+    return matrix
 
 
 def _block_grads(g, shapes):

@@ -181,7 +181,7 @@ def _declare(spec: OpSpec, body: Callable[..., Any]) -> OpSpec:
     head, _, rest = spec.schema.text.partition("(")
     name, dot, overload = head.partition(".")
     formulas = getattr(spec, "_derivative_source", None)
-    made: OpSpec = composite(
+    copy_spec: OpSpec = composite(
         f"{name}_copy{dot}{overload}({rest.replace('Tensor(a)', 'Tensor')}",
         body,
         node=node_name(spec) + "_copy",
@@ -193,10 +193,10 @@ def _declare(spec: OpSpec, body: Callable[..., Any]) -> OpSpec:
         doc=_DOCS.get(f"{name}_copy"),
     )
     if callable(formulas):
-        made.vjp(formulas)
+        copy_spec.vjp(formulas)
     elif formulas is not None:
-        made.vjp(**formulas)
-    return made
+        copy_spec.vjp(**formulas)
+    return copy_spec
 
 
 for _spec in _ONE:

@@ -128,14 +128,14 @@ def _grown(self, shape):
     """Larger memory that begins with what the tensor's memory holds from its first element on."""
     memory, start = memory_of(self._array)
     if self._keys & NPU:  # only the device can copy
-        held = (memory.nbytes - start) // self._array.itemsize
-        made = aten.empty(shape, dtype=self.dtype, device=self.device)
-        aten.copy_(aten.as_strided(made, (held,), (1,)), aten.as_strided(self, (held,), (1,)))
-        return made._array, made._storage
-    made = np.empty(math.prod(shape), self._array.dtype)
-    held = memory.reshape(-1).view(np.uint8)[start:]
-    made.view(np.uint8)[: held.size] = held
-    return made.reshape(shape), Storage(made)
+        count = (memory.nbytes - start) // self._array.itemsize
+        grown = aten.empty(shape, dtype=self.dtype, device=self.device)
+        aten.copy_(aten.as_strided(grown, (count,), (1,)), aten.as_strided(self, (count,), (1,)))
+        return grown._array, grown._storage
+    grown = np.empty(math.prod(shape), self._array.dtype)
+    content = memory.reshape(-1).view(np.uint8)[start:]
+    grown.view(np.uint8)[: content.size] = content
+    return grown.reshape(shape), Storage(grown)
 
 
 def _check_resizable(self, name):

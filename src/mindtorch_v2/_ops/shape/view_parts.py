@@ -49,8 +49,8 @@ def select(self, dim, index):
         dim += ndim
     try:
         # The trailing Ellipsis keeps a single element an array.
-        made = self[index, ...] if dim == 0 else self[(*ALL[dim], index, ...)]
-        return made if made.flags.writeable else _part(made)
+        part = self[index, ...] if dim == 0 else self[(*ALL[dim], index, ...)]
+        return part if part.flags.writeable else _part(part)
     except IndexError:
         if not ndim:
             raise IndexError("select() cannot be applied to a 0-dim tensor.") from None
@@ -96,10 +96,10 @@ def slice_(self, dim, start, end, step):
     if dim == 0:
         if not self.ndim:
             raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
-        made = self[start:end:step]
+        part = self[start:end:step]
     else:
-        made = self[(*ALL[normal_dim(dim, self.ndim)], slice(start, end, step))]
-    return made if made.flags.writeable else _part(made)
+        part = self[(*ALL[normal_dim(dim, self.ndim)], slice(start, end, step))]
+    return part if part.flags.writeable else _part(part)
 
 
 slice_.vjp(
@@ -202,10 +202,10 @@ def diagonal_view(array, offset, dim1, dim2):
     first, second = normal_dim(dim1, array.ndim), normal_dim(dim2, array.ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    made = array.diagonal(offset, first, second)
+    view = array.diagonal(offset, first, second)
     if array.flags.writeable:
-        made.flags.writeable = True
-    return made
+        view.flags.writeable = True
+    return view
 
 
 @op(
@@ -280,15 +280,15 @@ unfold.vjp(self=lambda g, self_shape, dimension, size, step: aten.unfold_backwar
     samples=lambda make: [(make(3, 3), (8,), 0, 3, 2)],
 )
 def unfold_backward(grad_in, input_sizes, dim, size, step):
-    made = np.zeros(input_sizes, grad_in.dtype)
-    target = made if made.ndim else made.reshape(1)
-    dim = normal_dim(dim, made.ndim)  # of the input: the gradient has the windows' dim behind it
+    grad_input = np.zeros(input_sizes, grad_in.dtype)
+    target = grad_input if grad_input.ndim else grad_input.reshape(1)
+    dim = normal_dim(dim, grad_input.ndim)  # of the input: the gradient has the windows' dim behind it
     lead = ALL[dim]
-    count = grad_in.shape[dim] if made.ndim else 1
+    count = grad_in.shape[dim] if grad_input.ndim else 1
     # One position within all windows at a time.
     for i in range(size):
         target[(*lead, slice(i, i + (count - 1) * step + 1, step))] += grad_in[..., i]
-    return made
+    return grad_input
 
 
 unfold_backward.vjp(grad_in=lambda g, dim, size, step: aten.unfold(g, dim, size, step))
