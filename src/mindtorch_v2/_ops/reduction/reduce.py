@@ -430,8 +430,8 @@ def _extreme(name, reduce, find, docs):  # noqa: C901  declares four ops
         if dim is None:
             if not self.size:
                 raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-            found = np.asarray(find(self))
-            return found.reshape((1,) * self.ndim) if keepdim else found
+            index = np.asarray(find(self))
+            return index.reshape((1,) * self.ndim) if keepdim else index
         if not self.ndim:
             normal_dim(dim, 0)
             return np.zeros((), np.int64)
@@ -595,8 +595,8 @@ def _truth_dtype(array):
 
 def _truth(name, reduce, *, doc=None):
     def test(self, axes, keepdim):
-        made = reduce(self, axes, None, None, keepdim)
-        return np.asarray(made).astype(np.uint8) if self.dtype == np.uint8 else made
+        truth = reduce(self, axes, None, None, keepdim)
+        return np.asarray(truth).astype(np.uint8) if self.dtype == np.uint8 else truth
 
     op(
         f"{name}(Tensor self) -> Tensor",
@@ -650,8 +650,8 @@ def sum_to_size(self, *size):
     if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, shape[lead:], strict=True)):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
     dims = [*range(lead), *[i + lead for i, n in enumerate(wanted) if n == 1 and shape[i + lead] != 1]]
-    made = aten.sum(self, dims, True) if dims else self
-    return aten.view(made, wanted) if lead else made
+    total = aten.sum(self, dims, True) if dims else self
+    return aten.view(total, wanted) if lead else total
 
 
 METHODS = {"sum_to_size": sum_to_size}

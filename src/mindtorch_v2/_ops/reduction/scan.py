@@ -120,12 +120,12 @@ def cumprod_backward(grad, input, dim, output):
     # With zeros nothing may be divided by: the product of what lies before times that of what comes after.
     shape = list(input._array.shape)
     shape[dim] = 1
-    one = aten.ones(shape, dtype=input.dtype, device=home_of(input))
-    before = aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, 0, size - 1)], dim), dim)
+    ones = aten.ones(shape, dtype=input.dtype, device=home_of(input))
+    before = aten.cumprod(aten.cat([ones, aten.narrow(divisor, dim, 0, size - 1)], dim), dim)
     pieces = []
     for k in range(size):
         after = (
-            one if k == size - 1 else aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, k + 1, size - k - 1)], dim), dim)
+            ones if k == size - 1 else aten.cumprod(aten.cat([ones, aten.narrow(divisor, dim, k + 1, size - k - 1)], dim), dim)
         )
         total = aten.sum(aten.narrow(grad, dim, k, size - k) * after, (dim,), True)
         pieces.append(aten.narrow(before, dim, k, 1) * total)
@@ -213,11 +213,11 @@ def logcumsumexp(self, dim):
     need_float("logcumsumexp_out_cpu", self, "iub")
     if self.dtype.kind != "c" or not self.ndim:
         return _running(np.logaddexp, self, dim, self.dtype)
-    made = np.empty_like(self)
-    into, rows = np.moveaxis(made, dim, 0), np.moveaxis(self, dim, 0)
+    result = np.empty_like(self)
+    into, rows = np.moveaxis(result, dim, 0), np.moveaxis(self, dim, 0)
     for k, row in enumerate(rows):
         into[k] = log_add_exp(row, into[k - 1]) if k else row
-    return made
+    return result
 
 
 def _logcumsumexp_grad(g, self, dim, result):
@@ -248,8 +248,8 @@ def _logcumsumexp_tangent(t, self, dim):
     largest = aten.amax(aten.real(values) if values.is_complex() else values, (dim,), True)
     weights = (values - largest).exp()
     total = aten.cumsum(weights, dim)
-    made = aten.cumsum(weights * t, dim) / total
-    return aten.to(aten.masked_fill(made, total == 0, 0), dtype=self.dtype)
+    means = aten.cumsum(weights * t, dim) / total
+    return aten.to(aten.masked_fill(means, total == 0, 0), dtype=self.dtype)
 
 
 logcumsumexp.vjp(self=_logcumsumexp_grad)

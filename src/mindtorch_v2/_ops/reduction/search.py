@@ -180,7 +180,7 @@ def _look_up(edges, values, side, out_int32, sorter, name):
         edges = np.take_along_axis(edges, sorter, -1)
     edges, values = _meet(edges, values)
     if edges.ndim == 1:
-        made = edges.searchsorted(values, side)
+        indices = edges.searchsorted(values, side)
     else:
         if edges.shape[:-1] != values.shape[:-1]:
             raise RuntimeError(
@@ -189,11 +189,11 @@ def _look_up(edges, values, side, out_int32, sorter, name):
                 f"{list(edges.shape)} and input value tensor {list(values.shape)}"
             )
         rows, wanted = edges.reshape(-1, edges.shape[-1]), values.reshape(-1, values.shape[-1])
-        made = np.empty(wanted.shape, _INT64)
-        for row, line, places in zip(rows, wanted, made, strict=True):
+        indices = np.empty(wanted.shape, _INT64)
+        for row, line, places in zip(rows, wanted, indices, strict=True):
             places[...] = row.searchsorted(line, side)
-        made = made.reshape(values.shape)
-    return np.asarray(made).astype(_index_dtype(out_int32), copy=False)
+        indices = indices.reshape(values.shape)
+    return np.asarray(indices).astype(_index_dtype(out_int32), copy=False)
 
 
 def _index_dtype(out_int32):

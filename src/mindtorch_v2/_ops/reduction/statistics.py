@@ -437,14 +437,14 @@ def _quantile(self, q, dim, keepdim, interpolation, ignore_nan):
         ranks = aten.expand(ranks, (values._array.shape[0], ranks._array.shape[-1]))
     if interpolation in ("lower", "higher", "nearest"):
         place = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}[interpolation](ranks)
-        made = aten.gather(values, -1, aten.to(place, dtype=dt.int64))
+        quantiles = aten.gather(values, -1, aten.to(place, dtype=dt.int64))
     else:
         below = aten.to(ranks, dtype=dt.int64)
         low = aten.gather(values, -1, below)
         weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else aten.sub(ranks, below)
         high = aten.gather(values, -1, aten.to(aten.ceil(ranks), dtype=dt.int64))
-        made = aten.lerp(low, high, weight)
-    return _quantile_result(made, self, q, dim, keepdim)
+        quantiles = aten.lerp(low, high, weight)
+    return _quantile_result(quantiles, self, q, dim, keepdim)
 
 
 def _quantile_result(made, self, q, dim, keepdim):
