@@ -34,12 +34,12 @@ def number(value, dtype):
         return _array(value, dtype)
     if not value:  # 0.0 and -0.0 would be one key
         return _ZERO if math.copysign(1, value) > 0 else _array(value, _FLOAT32)
-    made = _numbers.get(value)
-    if made is None:
-        made = _array(value, _FLOAT32)
+    array = _numbers.get(value)
+    if array is None:
+        array = _array(value, _FLOAT32)
         if len(_numbers) < _NUMBERS_KEPT:
-            _numbers[value] = made
-    return made
+            _numbers[value] = array
+    return array
 
 
 def wrapped_number(value, dtype):
@@ -368,12 +368,12 @@ def _remainder(self, other, out=None):
     """The remainder that has the divisor's sign, but for 0, which keeps that of the dividend: NumPy gives it the divisor's."""
     if self.dtype.kind in "iu":
         return np.remainder(self, other, out)
-    made = np.asarray(np.remainder(self, other))
-    if np.count_nonzero(made) != made.size:
-        np.copysign(made, self, made, where=made == 0)
+    remainder = np.asarray(np.remainder(self, other))
+    if np.count_nonzero(remainder) != remainder.size:
+        np.copysign(remainder, self, remainder, where=remainder == 0)
     if out is None:
-        return made
-    np.copyto(out, made)
+        return remainder
+    np.copyto(out, remainder)
     return out
 
 
@@ -448,14 +448,14 @@ abs_.vjp(self=lambda g, self: g * self.sgn())
 def _sign(self, out=None):
     if self.dtype is _BOOL:
         return np.logical_or(self, self, out)
-    made = np.sign(self, out)
+    signs = np.sign(self, out)
     if self.dtype.kind in "fV":
-        flat = made.ravel()
+        flat = signs.ravel()
         count = flat.dot(flat)  # of what is not zero, and nan if anything is
         if count != count:  # torch counts nan as neither positive nor negative
-            made = np.asarray(made)
-            np.copyto(made, 0, where=np.isnan(made), casting="unsafe")
-    return made
+            signs = np.asarray(signs)
+            np.copyto(signs, 0, where=np.isnan(signs), casting="unsafe")
+    return signs
 
 
 def _sgn_grad(g, result, self):
@@ -574,8 +574,8 @@ def angle(self):
     """
     if self.dtype.kind == "c":
         return np.arctan2(self.imag, self.real)
-    made = np.where(self < 0, _array(math.pi, self.dtype), _array(0, self.dtype))
-    return np.where(np.isnan(self), self, made)
+    angles = np.where(self < 0, _array(math.pi, self.dtype), _array(0, self.dtype))
+    return np.where(np.isnan(self), self, angles)
 
 
 def _angle_grad(g, self):
@@ -670,10 +670,10 @@ def _interpolated(self, end, weight, out):
             if near
             else np.subtract(end, np.multiply(difference, np.subtract(1, weight)), out)
         )
-    made = np.where(near, self + difference * weight, end - difference * (1 - weight))
+    result = np.where(near, self + difference * weight, end - difference * (1 - weight))
     if out is None:
-        return made
-    np.copyto(out, made)
+        return result
+    np.copyto(out, result)
     return out
 
 

@@ -289,7 +289,7 @@ minimum.vjp(
 
 
 def _ignoring_nan(name, ufunc, first_wins, *, doc=None):
-    made = op(
+    spec = op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         ufunc,
         promote=Promotion.REAL,
@@ -301,7 +301,7 @@ def _ignoring_nan(name, ufunc, first_wins, *, doc=None):
     def chosen(self, other):
         return first_wins(self, other).logical_or_(other.isnan())
 
-    made.vjp(
+    spec.vjp(
         self=lambda g, self, other: g.masked_fill(chosen(self, other).logical_not_(), 0),
         other=lambda g, self, other: g.masked_fill(chosen(self, other), 0),
     )
