@@ -84,8 +84,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
             "you might have already constructed a tensor from it once."
         )
-    made: Any = make_external(array.copy() if copy else array)
-    return made if device is None else made.to(device)
+    tensor: Any = make_external(array.copy() if copy else array)
+    return tensor if device is None else tensor.to(device)
 
 
 def to_dlpack(tensor: Tensor) -> Any:
