@@ -179,8 +179,8 @@ def sparse_product(sparse: Any, dense: Any) -> Tensor:
         raise RuntimeError(f"mm: Expected 'mat1' with {sparse.shape[1]} columns to match {wide.shape[0]} rows of 'mat2'")
     parts = aten.mul(aten.index_select(wide, 0, columns), aten.unsqueeze(sparse._entries, 1))
     zeros = aten.zeros((sparse.shape[0], wide.shape[1]), dtype=parts.dtype)
-    made = aten.index_add(zeros, 0, rows, parts)
-    return aten.squeeze(made, 1) if vector else made
+    product = aten.index_add(zeros, 0, rows, parts)
+    return aten.squeeze(product, 1) if vector else product
 
 
 # ---------------------------------------------------------------- ops that sparse tensors take part in

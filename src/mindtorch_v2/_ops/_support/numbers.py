@@ -33,10 +33,10 @@ def number_of(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
         if not (cmath.isfinite(value) and lowest <= value <= limits.max) or (isinstance(value, float) and value >= 2.0**63):
             raise overflow(dtype)
         return _array(int(value) & (1 << limits.bits) - 1, f"u{dtype.itemsize}").view(dtype)
-    made = _array(value).astype(dtype)
-    if cmath.isfinite(value) and not np.isfinite(made):
+    array = _array(value).astype(dtype)
+    if cmath.isfinite(value) and not np.isfinite(array):
         raise overflow(dtype)
-    return made
+    return array
 
 
 def check_width(value: int) -> None:

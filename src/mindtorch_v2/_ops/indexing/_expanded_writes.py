@@ -21,6 +21,6 @@ def writable(out: np.ndarray[Any, Any], name: str, form: str, depth: int) -> np.
         UserWarning,
         stacklevel=depth,
     )
-    made = out.view()
-    made.flags.writeable = True
-    return made
+    view = out.view()
+    view.flags.writeable = True
+    return view

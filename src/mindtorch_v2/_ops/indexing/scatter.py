@@ -55,10 +55,10 @@ def _checked(self, dim, index, name, source=None):
     if source is not None and max(source.ndim, 1) != max(ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     limits = self.shape or (1,)
-    given = None if source is None else source.shape or (1,)
+    source_shape = None if source is None else source.shape or (1,)
     for d, n in enumerate(index.shape):
-        if (n > limits[d] and d != dim) or (given is not None and n > given[d]):
-            if given is None:
+        if (n > limits[d] and d != dim) or (source_shape is not None and n > source_shape[d]):
+            if source_shape is None:
                 raise RuntimeError(
                     f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
                     f"larger than self {list(self.shape)} apart from dimension {dim}"
@@ -483,6 +483,6 @@ def one_hot(self, num_classes):
         raise RuntimeError("num_classes should be positive")
     elif high >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    made = np.zeros((self.size, num_classes), _INT64)
-    made[np.arange(self.size), self.reshape(-1)] = 1
-    return made.reshape(*self.shape, num_classes)
+    rows = np.zeros((self.size, num_classes), _INT64)
+    rows[np.arange(self.size), self.reshape(-1)] = 1
+    return rows.reshape(*self.shape, num_classes)

@@ -53,13 +53,13 @@ def _sequence_tensor(index: Any) -> Tensor:
     """A list (or range) of positions as a tensor."""
     if isinstance(index, str):
         raise TypeError("new(): invalid data type 'str'")
-    made = np.asarray([item._array if isinstance(item, Tensor) else item for item in index])
-    if made.dtype == object:
+    positions = np.asarray([item._array if isinstance(item, Tensor) else item for item in index])
+    if positions.dtype == object:
         raise TypeError(f"new(): invalid data type '{type(index[0]).__name__}'")
-    if not made.size:
-        made = made.astype(np.int64)
-    new = aten.empty(made.shape, dtype=dt.from_numpy(made.dtype))
-    new._array[...] = made
+    if not positions.size:
+        positions = positions.astype(np.int64)
+    new = aten.empty(positions.shape, dtype=dt.from_numpy(positions.dtype))
+    new._array[...] = positions
     return aten.lift_fresh(aten.to(new, dtype=new.dtype))
 
 

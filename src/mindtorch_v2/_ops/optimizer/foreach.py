@@ -73,16 +73,16 @@ def _in_place(name: str) -> Callable[..., Any]:
     return lambda tensor, *args, **kwargs: aten.copy_(tensor, plain(tensor, *args, **kwargs))
 
 
-def _declare(name: str, arguments: str, one: str, body: Callable[..., Any], samples: Any = None) -> None:
-    """One overload in both forms. `body(function, self, ...)` applies the op called `one` to each tensor."""
+def _declare(name: str, arguments: str, single: str, body: Callable[..., Any], samples: Any = None) -> None:
+    """One overload in both forms. `body(function, self, ...)` applies the op called `single` to each tensor."""
     base, _, overload = name.partition(".")
     dot = f".{overload}" if overload else ""
 
     def functional(self: Any, *args: Any) -> list[Tensor]:
-        return body(getattr(aten, one), self, *args)
+        return body(getattr(aten, single), self, *args)
 
     def in_place(self: Any, *args: Any) -> None:
-        body(_in_place(one), self, *args)
+        body(_in_place(single), self, *args)
 
     rest = f", {arguments}" if arguments else ""
     composite(f"{base}{dot}(Tensor[] self{rest}) -> Tensor[]", functional, samples=samples)
@@ -302,11 +302,11 @@ def _chooser(name: str) -> Callable[..., Any]:
         if not isinstance(self, list | tuple):
             return entries["ScalarAndTensor"](self, *args, **kwargs)
         named = [v for k, v in kwargs.items() if k in ("scalar", "scalars", "other", "exponent", "value", "weight", "weights")]
-        given = args[deciding - 1] if len(args) >= deciding else named[0] if named else 1
-        kind = _kind(given)
+        operand = args[deciding - 1] if len(args) >= deciding else named[0] if named else 1
+        kind = _kind(operand)
         if kind == "Tensor" and kind not in entries:  # a tensor of one element will do for a number
-            given = given.item()
-            return entries["Scalar"](self, *args[: deciding - 1], given)
+            operand = operand.item()
+            return entries["Scalar"](self, *args[: deciding - 1], operand)
         return entries[kind](self, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = name

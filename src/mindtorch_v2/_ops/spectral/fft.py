@@ -137,10 +137,10 @@ def _through(name, array, dims, dtype, last=None, **options):
         options["out"] = np.empty(turned.shape if last is None else (*turned.shape[:-1], last), dtype)
         dims = range(-len(dims), 0)
     if len(dims) == 1:
-        made = getattr(np.fft, name)(turned, axis=dims[0], **options)
+        spectrum = getattr(np.fft, name)(turned, axis=dims[0], **options)
     else:
-        made = getattr(np.fft, f"{name}n")(turned, axes=dims, **options)
-    return made if back is None else made.transpose(back)
+        spectrum = getattr(np.fft, f"{name}n")(turned, axes=dims, **options)
+    return spectrum if back is None else spectrum.transpose(back)
 
 
 def _complex(dtype):
@@ -312,9 +312,9 @@ def _one_dim(name, forward, onesided=False, real=False, conjugate=False, *, doc=
             self = _resized(self, (dim,), (n,))
         if self._array.dtype.kind == "c":
             return aten._fft_c2c(self, (dim,), scale, forward)
-        made = aten._fft_r2c(self, (dim,), scale, onesided)
+        spectrum = aten._fft_r2c(self, (dim,), scale, onesided)
         # The transform the other way round of real numbers is the conjugate.
-        return made if forward else aten._conj(made)
+        return spectrum if forward else aten._conj(spectrum)
 
     samples = (
         (lambda make: [(aten.complex(make(3, 4), make(3, 4)),)])
@@ -443,8 +443,8 @@ def _real_dims(forward):
         scale = _normalization(norm, forward)
         if forward:
             return aten._fft_r2c(self, dims, scale, True)
-        made = aten._conj(aten._fft_r2c(self, dims[-1:], scale, True))
-        return made if len(dims) == 1 else aten._fft_c2c(made, dims[:-1], scale, False)
+        spectrum = aten._conj(aten._fft_r2c(self, dims[-1:], scale, True))
+        return spectrum if len(dims) == 1 else aten._fft_c2c(spectrum, dims[:-1], scale, False)
 
     return body
 

@@ -157,12 +157,12 @@ def stft(self, n_fft, hop_length, win_length, window, normalized, onesided, retu
     if pieces._array.dtype.kind == "c":
         if onesided:
             raise RuntimeError("Cannot have onesided output if window or input is complex")
-        made = aten._fft_c2c(pieces, (2,), scale, True)
+        spectra = aten._fft_c2c(pieces, (2,), scale, True)
     else:
-        made = aten._fft_r2c(pieces, (2,), scale, onesided is None or onesided)
-    made = aten.transpose(made, 1, 2)
-    made = aten.squeeze(made, 0) if array.ndim == 1 else made
-    return aten.view_as_real(made) if return_complex is False else made
+        spectra = aten._fft_r2c(pieces, (2,), scale, onesided is None or onesided)
+    spectra = aten.transpose(spectra, 1, 2)
+    spectra = aten.squeeze(spectra, 0) if array.ndim == 1 else spectra
+    return aten.view_as_real(spectra) if return_complex is False else spectra
 
 
 @composite(
@@ -207,11 +207,11 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
     total, weight = aten.slice(total, 1, start, stop), aten.slice(weight, 0, start, stop)
     if (np.abs(weight._array) < 1e-11).any():
         raise RuntimeError("istft: window overlap add min: 1")
-    made = aten.div(total, weight)
-    short = 0 if length is None else length - made._array.shape[1]
+    signal = aten.div(total, weight)
+    short = 0 if length is None else length - signal._array.shape[1]
     if short > 0:
-        made = aten.constant_pad_nd(made, (0, short))
-    return aten.squeeze(made, 0) if self._array.ndim == 2 else made
+        signal = aten.constant_pad_nd(signal, (0, short))
+    return aten.squeeze(signal, 0) if self._array.ndim == 2 else signal
 
 
 def stft_function(
@@ -228,8 +228,8 @@ def stft_function(
     align_to_window: bool | None = None,
 ) -> Tensor:
     """torch.stft: with center=True, the signal is padded first, so that each piece is centred on its time."""
-    given = [t for t in (input, window) if t is not None]
-    if return_complex is None and all(t._array.dtype.kind != "c" for t in given):
+    operands = [t for t in (input, window) if t is not None]
+    if return_complex is None and all(t._array.dtype.kind != "c" for t in operands):
         raise RuntimeError(
             "stft requires the return_complex parameter be given for real inputs, and will further "
             "require that return_complex=True in a future PyTorch release."
