@@ -96,14 +96,14 @@ def reduction(op: OpSpec, args: list[Any], level: Level) -> Any:
         return getattr(aten, op.schema.name)(wide, dims, **keywords)
     if not ndim and (keep or op.schema.name == "count_nonzero"):
         return NotImplemented
-    given = args[at]
-    dims = [given] if isinstance(given, int) else list(given or ())
+    dim = args[at]
+    dims = [dim] if isinstance(dim, int) else list(dim or ())
     dims = [shifted(d, ndim) for d in dims] or list(range(1, ndim + 1)) or [1]
-    made = [value if ndim else aten.unsqueeze(value, 1), *args[1:]]
+    batched_args = [value if ndim else aten.unsqueeze(value, 1), *args[1:]]
     if op.schema.name == "count_nonzero":
-        return aten.count_nonzero(made[0], dims)
-    made[at] = dims
-    return call(op, made)
+        return aten.count_nonzero(batched_args[0], dims)
+    batched_args[at] = dims
+    return call(op, batched_args)
 
 
 # ---------------------------------------------------------------- shapes
@@ -264,11 +264,11 @@ def indexed(op: OpSpec, args: list[Any], level: Level) -> Any:
     width = max(indices[i]._array.ndim for i in places)
     aligned = []
     for index in indices:
-        held = value_at(index, level.number)
-        if held is not None:
-            shape = held._array.shape
-            held = aten.reshape(held, (shape[0], *(1,) * (width + 1 - len(shape)), *shape[1:]))
-        aligned.append(index if held is None else held)
+        samples = value_at(index, level.number)
+        if samples is not None:
+            shape = samples._array.shape
+            samples = aten.reshape(samples, (shape[0], *(1,) * (width + 1 - len(shape)), *shape[1:]))
+        aligned.append(index if samples is None else samples)
     if value is None:
         return aten.index(self, aligned)
     rows = aten.reshape(aten.arange(level.size), (level.size, *(1,) * width))

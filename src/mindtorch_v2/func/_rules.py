@@ -212,13 +212,13 @@ def pointwise(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 def _aligned(value: Any, ndim: int, level: Level, same_shape: bool) -> Any:
     """A tensor's samples with as many dims as the others'; kernels that do not promote may want equal shapes."""
-    held = value_at(value, level.number)
-    if held is None:
+    value_samples = value_at(value, level.number)
+    if value_samples is None:
         wide = same_shape and isinstance(value, Tensor) and value._array.ndim == ndim
         return spread(value, level.size) if wide else value
-    shape = held._array.shape
+    shape = value_samples._array.shape
     missing = ndim + 1 - len(shape)
-    return held if missing <= 0 else aten.reshape(held, (shape[0], *(1,) * missing, *shape[1:]))
+    return value_samples if missing <= 0 else aten.reshape(value_samples, (shape[0], *(1,) * missing, *shape[1:]))
 
 
 entry_globals.run_batched = run_batched  # type: ignore[attr-defined]
