@@ -130,16 +130,16 @@ class Driver:
 
     def phases(self, operator: str) -> tuple[Any, Any]:
         """The two functions of an operator: `aclnn<operator>GetWorkspaceSize` and `aclnn<operator>`."""
-        found = self._phases.get(operator)
-        if found is None:
+        functions = self._phases.get(operator)
+        if functions is None:
             words = OPERATORS[operator].words
             plan = self._symbol("libopapi.so", f"aclnn{operator}GetWorkspaceSize")
             launch = self._symbol("libopapi.so", f"aclnn{operator}")
             plan.argtypes = [TYPES.get(word, ctypes.c_void_p) for word in words] + [ctypes.c_void_p, ctypes.c_void_p]
             launch.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p]
             plan.restype = launch.restype = ctypes.c_int32
-            found = self._phases[operator] = (plan, launch)
-        return found
+            functions = self._phases[operator] = (plan, launch)
+        return functions
 
 
 def _library_of(name: str) -> str:

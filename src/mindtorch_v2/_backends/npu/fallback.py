@@ -22,8 +22,8 @@ counts: Counter[str] = Counter()
 def run_on_cpu(op: OpSpec, args: tuple[Any, ...], index: int) -> Any:
     """Run an op on copies of its arguments; what it changes in place or returns is on the device again."""
     check_written(op, args)
-    given = tensors_among(args)
-    if not op.host_made and (not given or any(tensor._array.size for tensor in given)):
+    inputs = tensors_among(args)
+    if not op.host_made and (not inputs or any(tensor._array.size for tensor in inputs)):
         _tell(op)  # nothing is copied if there is nothing
     copies: dict[int, Tensor] = {}
     moved = tuple(_to_cpu(value, copies) for value in args)

@@ -115,13 +115,13 @@ def _next_of_pool(device: int) -> Stream:
 def default_stream(device: int | None = None) -> Stream:
     """The stream that work goes to unless another was chosen."""
     index = current_device() if device is None else device
-    found = _default.get(index)
-    if found is None:
+    stream = _default.get(index)
+    if stream is None:
         with _lock:
-            found = _default.get(index)
-            if found is None:
-                found = _default[index] = _make(index)
-    return found
+            stream = _default.get(index)
+            if stream is None:
+                stream = _default[index] = _make(index)
+    return stream
 
 
 def current_stream(device: int | None = None) -> Stream:

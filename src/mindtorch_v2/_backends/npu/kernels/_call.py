@@ -151,8 +151,8 @@ def _suits(args: tuple[Any, ...], dtypes: Dtypes, mixed: bool) -> bool:
         return True
     if arrays[0].dtype not in dtypes or not any(array.size for array in arrays):
         return False
-    given = {array.dtype for array in arrays}
-    return given <= COMPUTED and (mixed or len(given & FLOATS) < 2)
+    present = {array.dtype for array in arrays}
+    return present <= COMPUTED and (mixed or len(present & FLOATS) < 2)
 
 
 def _finished(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
@@ -165,6 +165,6 @@ def _finished(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
     if isinstance(result, list):
         return [tensors.wrap(array) for array in result]
     if isinstance(result, tuple):
-        made = [tensors.wrap(array) if isinstance(array, np.ndarray) else array for array in result]
-        return result_type_of(op)(*made)
+        outputs = [tensors.wrap(array) if isinstance(array, np.ndarray) else array for array in result]
+        return result_type_of(op)(*outputs)
     return result
