@@ -144,7 +144,7 @@ def find(module: str, name: str) -> Any:
         module = _PACKAGE + module[len("torch") :]
     # Protocol 2, which checkpoints are written with, calls the standard library by its names in Python 2.
     module, name = _compat_pickle.NAME_MAPPING.get((module, name), (_compat_pickle.IMPORT_MAPPING.get(module, module), name))
-    found: Any = importlib.import_module(module)
+    target: Any = importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target

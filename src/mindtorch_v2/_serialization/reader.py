@@ -178,8 +178,8 @@ def read_zip(
 
     def storage(kind: Any, key: str, location: str, numel: int) -> LoadedStorage:
         _checked(key, location, numel)
-        found = loaded.get(key)
-        if found is None:
+        entry = loaded.get(key)
+        if entry is None:
             dtype = _storage_dtype(kind)
 
             def read() -> np.ndarray:
@@ -190,8 +190,8 @@ def read_zip(
                     data = data.view(dtype.np).byteswap().view(np.uint8)
                 return data
 
-            found = loaded[key] = LoadedStorage(read, dtype, location_of(location, map_location), numel)
-        return found
+            entry = loaded[key] = LoadedStorage(read, dtype, location_of(location, map_location), numel)
+        return entry
 
     pickled = archive.read(member)
     return _unpickled(io.BytesIO(pickled), len(pickled), storage, weights_only, options)
@@ -225,8 +225,8 @@ def read_legacy(file: BinaryIO, map_location: MapLocation, weights_only: bool, o
         _checked(key, location, numel)
         if view is not None:
             raise NotImplementedError("checkpoints with storage views")
-        found = loaded.get(key)
-        if found is None:
+        entry = loaded.get(key)
+        if entry is None:
             dtype = _storage_dtype(kind)
             # The bytes come after the pickle; tensors look at this buffer from the start.
             size = numel * (dtype.itemsize if dtype is not None else 1)
@@ -234,8 +234,8 @@ def read_legacy(file: BinaryIO, map_location: MapLocation, weights_only: bool, o
             if left < 0:
                 raise RuntimeError(f"storage {key} has {size} bytes, more than the file: corrupt file?")
             buffers[key] = np.zeros(size, np.uint8)
-            found = loaded[key] = LoadedStorage(lambda: buffers[key], dtype, location_of(location, map_location), numel)
-        return found
+            entry = loaded[key] = LoadedStorage(lambda: buffers[key], dtype, location_of(location, map_location), numel)
+        return entry
 
     def load() -> Any:
         return _unpickled(file, total, storage, weights_only, options)

@@ -110,7 +110,7 @@ def tensor_of(loaded: LoadedStorage, offset: int, size: Any, stride: Any, dtype:
     """A tensor that looks at a part of a storage; RuntimeError if that part lies outside it."""
     if not isinstance(loaded, LoadedStorage) or not isinstance(dtype, dt.dtype):
         raise RuntimeError("checkpoint makes a tensor of something that is no storage, or without a dtype")
-    if not all(type(one) is int for one in (offset, *size, *stride)):
+    if not all(type(number) is int for number in (offset, *size, *stride)):
         raise RuntimeError("checkpoint asks for a tensor whose size, stride or offset is no number")
     if len(size) > MOST_DIMENSIONS:
         raise RuntimeError(f"checkpoint asks for a tensor of {len(size)} dimensions; there are at most {MOST_DIMENSIONS}")
@@ -205,7 +205,7 @@ def rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hoo
 
 def rebuild_meta(dtype: dt.dtype, size: Any, stride: Any, requires_grad: bool) -> Tensor:
     """A tensor without data."""
-    if not isinstance(dtype, dt.dtype) or not all(type(one) is int and one >= 0 for one in (*size, *stride)):
+    if not isinstance(dtype, dt.dtype) or not all(type(number) is int and number >= 0 for number in (*size, *stride)):
         raise RuntimeError("checkpoint asks for a tensor without data whose dtype, size or stride is none")
     tensor = make_meta(tuple(size), dtype.np, tuple(s * dtype.itemsize for s in stride))
     assert tensor._keys == META

@@ -193,15 +193,15 @@ class RestrictedUnpickler:
             return self._filled(function(), args)
         return function(*args)
 
-    def _filled(self, made: Any, args: tuple[Any, ...]) -> Any:
+    def _filled(self, mapping: Any, args: tuple[Any, ...]) -> Any:
         """A mapping with the items of a mapping or of a list of pairs."""
         if len(args) > 1:
             raise pickle.UnpicklingError("Weights only load failed. A mapping is made of one thing.")
         for source in args:
             pairs = source.items() if type(source) in _MAPPINGS else _listed(source)
             for key, value in pairs:
-                made[self._hashable(key)] = value
-        return made
+                mapping[self._hashable(key)] = value
+        return mapping
 
     def _new(self, kind: Any, args: Any, named: Any) -> Any:
         if type(args) is not tuple or type(named) is not dict:

@@ -30,13 +30,13 @@ def all_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     """Dims counted from the front, in order; all of them for None or none."""
     if dim is None or (not isinstance(dim, int) and not len(dim)):
         return tuple(range(ndim))
-    found: list[int] = []
+    places: list[int] = []
     for d in (dim,) if isinstance(dim, int) else dim:
         place = normal_dim(d, ndim)
-        if place in found:
+        if place in places:
             raise RuntimeError(f"dim={place} appears multiple times in the list of dims")
-        found.append(place)
-    return tuple(sorted(found))
+        places.append(place)
+    return tuple(sorted(places))
 
 
 def one_dim(dim: Dims, ndim: int) -> int:
