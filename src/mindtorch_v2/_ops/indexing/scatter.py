@@ -193,10 +193,10 @@ def _scatter(self, dim, index, source, out, reducer=None):
 
 
 def _add_at(target, key, value):
-    if target.size <= 64 or not target.flags.c_contiguous or target.dtype.kind == "V":
+    if not target.flags.c_contiguous or target.dtype.kind == "V":
         np.add.at(target, key, value)
         return
-    # NumPy adds quickly at flat positions only.
+    # ufunc.at has a fast loop for flat positions only.
     places = 0
     for n, k in zip(target.shape, key, strict=True):
         places = places * n + k

@@ -271,10 +271,8 @@ def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
 
 def _two_slopes(positive, above, below):
     """`above` where positive and `below` elsewhere."""
-    if above.size <= 2048:
-        return np.where(positive, above, below)
-    made = where_true(positive, above)
-    return np.add(made, where_true(~positive, below), made)
+    slopes = where_true(positive, above)
+    return np.add(slopes, where_true(~positive, below), slopes)
 
 
 leaky_relu_backward.vjp(

@@ -448,13 +448,10 @@ abs_.vjp(self=lambda g, self: g * self.sgn())
 def _sign(self, out=None):
     if self.dtype is _BOOL:
         return np.logical_or(self, self, out)
-    signs = np.sign(self, out)
+    signs = np.asarray(np.sign(self, out))
     if self.dtype.kind in "fV":
-        flat = signs.ravel()
-        count = flat.dot(flat)  # of what is not zero, and nan if anything is
-        if count != count:  # torch counts nan as neither positive nor negative
-            signs = np.asarray(signs)
-            np.copyto(signs, 0, where=np.isnan(signs), casting="unsafe")
+        # torch counts nan as neither positive nor negative.
+        np.copyto(signs, 0, where=np.isnan(signs), casting="unsafe")
     return signs
 
 

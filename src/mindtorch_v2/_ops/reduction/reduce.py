@@ -50,29 +50,14 @@ def by_dim(make):
 # ---------------------------------------------------------------- sums
 
 
-# A few float32 numbers are added up by a product with ones: half of what a reduction costs, and as exact.
-_FEW = 64
-_ones = [np.ones(n, _FLOAT32) for n in range(_FEW + 1)]
-_columns = [np.ones((n, 1), _FLOAT32) for n in range(_FEW + 1)]
-_rows = [np.ones((1, n), _FLOAT32) for n in range(_FEW + 1)]
 _MANY = 1 << 16
 _STRETCH = 4096
 _stretch_ones = np.ones(_STRETCH, _FLOAT32)
 
 
 def _add_float32(array, axes, keepdim):
-    if axes is None:
-        if not keepdim:
-            if array.size <= _FEW:
-                return array.ravel().dot(_ones[array.size])
-            if array.size >= _MANY and array.flags.c_contiguous:
-                return _add_many(array.reshape(-1))
-    elif array.ndim == 2 and len(axes) == 1 and -2 <= axes[0] < 2:
-        n = array.shape[axes[0]]
-        if n <= _FEW:
-            if axes[0] in (1, -1):
-                return array.dot(_columns[n] if keepdim else _ones[n])
-            return (_rows[n] if keepdim else _ones[n]).dot(array)
+    if axes is None and not keepdim and array.size >= _MANY and array.flags.c_contiguous:
+        return _add_many(array.reshape(-1))
     return _add_reduce(array, axes, None, None, keepdim)
 
 
