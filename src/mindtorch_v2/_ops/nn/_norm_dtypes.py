@@ -1,4 +1,4 @@
-"""Which dtypes a normalisation takes together: half precision goes with parameters of float32, nothing else mixes."""
+"""Which dtypes a normalization takes together: half precision goes with parameters of float32, nothing else mixes."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ def _scale(width, scale):
 @lru_cache(maxsize=16)
 def _causal_bias(length, width, dtype):
     """0 on and below the diagonal, -inf above it."""
-    made = np.triu(np.full((length, width), -np.inf, dtype), 1)
-    made.flags.writeable = False
-    return made
+    bias = np.triu(np.full((length, width), -np.inf, dtype), 1)
+    bias.flags.writeable = False
+    return bias
 
 
 def _by_kv_head(array, kv_heads):
@@ -150,11 +150,11 @@ def flash_attention_backward(grad_out, query, key, value, out, logsumexp, dropou
 
 def _summed_by_kv_head(left, right, kv_heads, shape):
     """leftᵀ @ right, added up over the heads that share a key and value."""
-    made = _laid_out(*shape, right.dtype)
+    sums = _laid_out(*shape, right.dtype)
     if left.shape[1] == kv_heads:
-        return np.matmul(left.swapaxes(-1, -2), right, made)
+        return np.matmul(left.swapaxes(-1, -2), right, sums)
     each = np.matmul(left.swapaxes(-1, -2), right)
-    return np.add.reduce(_by_kv_head(each, kv_heads), 2, None, made)
+    return np.add.reduce(_by_kv_head(each, kv_heads), 2, None, sums)
 
 
 # ---------------------------------------------------------------- composed
@@ -170,9 +170,9 @@ def _as_bias(mask, query):
 @composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=lambda make: [(make(3, 4), 1)])
 def safe_softmax(self, dim, dtype):
     """Softmax with zeros for rows that are -inf throughout."""
-    made = aten.softmax(self, dim, dtype)
+    weights = aten.softmax(self, dim, dtype)
     masked = aten.all(aten.isneginf(self), dim, True)
-    return aten.where(masked, 0.0, made)
+    return aten.where(masked, 0.0, weights)
 
 
 safe_softmax.vjp(self=lambda g, result, dim, self_dtype: aten._softmax_backward_data(g, result, dim, self_dtype))

@@ -108,10 +108,10 @@ embedding_dense_backward.vjp(grad_output=lambda g, indices, padding_idx: _dense_
 
 
 def _dense_backward_grad(g, indices, padding_idx):
-    made = aten.embedding(g, indices)
+    rows = aten.embedding(g, indices)
     if padding_idx >= 0:
-        made = made.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
-    return made
+        rows = rows.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
+    return rows
 
 
 @op(

@@ -1,4 +1,4 @@
-"""Bags of embeddings: the rows of a table summed, averaged or maximised bag by bag."""
+"""Bags of embeddings: the rows of a table summed, averaged or maximized bag by bag."""
 
 from __future__ import annotations
 
@@ -267,12 +267,12 @@ def embedding_bag_dense_backward(
 )
 @in_float32
 def embedding_bag_per_sample_weights_backward(grad, weight, indices, offsets, offset2bag, mode, padding_idx):
-    made = np.zeros(indices.shape, grad.dtype)
+    grad_weights = np.zeros(indices.shape, grad.dtype)
     used = indices[: len(offset2bag)]
-    made[: len(offset2bag)] = np.einsum("ij,ij->i", grad.take(offset2bag, 0), weight.take(used, 0))
+    grad_weights[: len(offset2bag)] = np.einsum("ij,ij->i", grad.take(offset2bag, 0), weight.take(used, 0))
     if padding_idx >= 0:
-        made[indices == padding_idx] = 0
-    return made
+        grad_weights[indices == padding_idx] = 0
+    return grad_weights
 
 
 def _embedding_bag(

@@ -22,7 +22,7 @@ ZEROS, BORDER, REFLECTION = range(3)
 # ---------------------------------------------------------------- from [-1, 1] to elements
 
 
-def _unnormalised(x: np.ndarray, size: int, dims: int, align_corners: bool) -> tuple[np.ndarray, float]:
+def _unnormalized(x: np.ndarray, size: int, dims: int, align_corners: bool) -> tuple[np.ndarray, float]:
     """Places counted in elements, and how fast they move with x.
 
     Half precision rounds after every step, as torch does, which takes these steps: others in a plane than in space.
@@ -79,7 +79,7 @@ def _places(grid: np.ndarray, sizes: tuple[int, ...], mode: int, padding_mode: i
     points = math.prod(grid.shape[1:-1])
     for axis, size in enumerate(sizes):
         # A grid holds x first: the innermost dim.
-        x, speed = _unnormalised(grid[..., len(sizes) - 1 - axis].reshape(len(grid), points), size, len(sizes), align_corners)
+        x, speed = _unnormalized(grid[..., len(sizes) - 1 - axis].reshape(len(grid), points), size, len(sizes), align_corners)
         x, moves = (x, np.ones_like(x)) if mode == BICUBIC else _padded(x, size, len(sizes), padding_mode, align_corners)
         places.append((x, moves * grid.dtype.type(speed)))
     return places
@@ -131,11 +131,11 @@ def _corners(places: list[Any]) -> Any:
 
 
 def _product_but(parts: list[np.ndarray], left_out: int) -> np.ndarray:
-    made = np.ones_like(parts[0])
+    product = np.ones_like(parts[0])
     for axis, part in enumerate(parts):
         if axis != left_out:
-            made = made * part
-    return made
+            product = product * part
+    return product
 
 
 def _check(input: np.ndarray, grid: np.ndarray, dims: int, mode: int, padding_mode: int) -> None:
@@ -265,7 +265,7 @@ def _sample_in_ops(input, grid, mode, padding_mode, align_corners):
     for axis, size in enumerate(sizes):
         column = len(sizes) - 1 - axis
         coordinates = numbers[..., column].reshape(len(numbers), -1)
-        at, speed = _unnormalised(coordinates, size, len(sizes), align_corners)
+        at, speed = _unnormalized(coordinates, size, len(sizes), align_corners)
         at, moves = _padded(at, size, len(sizes), padding_mode if mode != BICUBIC else ZEROS, align_corners)
         slope = moves * numbers.dtype.type(speed)
         base = np.rint(at) if mode == NEAREST else np.floor(at)
@@ -412,7 +412,7 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
 
 
 def _base_grid(size: Any, align_corners: bool, dtype: np.dtype) -> np.ndarray:
-    """(points, dims + 1): each element's normalised place, innermost dim first, and a 1."""
+    """(points, dims + 1): each element's normalized place, innermost dim first, and a 1."""
     axes = []
     for n in size[2:]:
         line = np.linspace(-1, 1, n, dtype=dtype) if n > 1 else np.zeros(1, dtype)

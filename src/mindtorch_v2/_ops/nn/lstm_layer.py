@@ -28,7 +28,7 @@ def set_mkldnn_enabled(on: bool) -> None:
 
 
 def get_mkldnn_enabled() -> bool:
-    """What `set_mkldnn_enabled` was told last."""
+    """Whether a layer may run as a single op; True unless `set_mkldnn_enabled(False)` was called."""
     return _Switch.on
 
 

@@ -52,8 +52,8 @@ def _gru_step(contribution: Callable[[], Any], state: State, weights: Weights) -
 def _simple_step(activation: str) -> Callable[[Callable[[], Any], State, Weights], State]:
     def step(contribution: Callable[[], Any], state: State, weights: Weights) -> State:
         _, w_hh, _, b_hh, _ = weights
-        made = aten.add_(aten.linear(state[0], w_hh, b_hh), contribution())
-        return [getattr(aten, activation)(made)]
+        total = aten.add_(aten.linear(state[0], w_hh, b_hh), contribution())
+        return [getattr(aten, activation)(total)]
 
     return step
 
@@ -76,7 +76,7 @@ def _padded_layer(step, input, state, weights, reverse):
 
 
 def _packed_layer(step, data, batch_sizes, state, weights):
-    """The same for packed data: samples that end drop out of the state, the shortest first."""
+    """As `_padded_layer` for packed data: samples that end leave the state, the shortest first."""
     data = aten.linear(data, weights[0], weights[2])
     outputs, ended = [], []
     offset, alive = 0, batch_sizes[0]
@@ -135,7 +135,7 @@ def _weights(params, has_biases, projected):
 
 
 def _run(run_layer, input, states, weights, num_layers, dropout, train, bidirectional):
-    """Layer upon layer; `run_layer(input, state, weights, reverse)` does one direction of one."""
+    """All layers, one on top of the other; `run_layer(input, state, weights, reverse)` runs one direction of one."""
     directions = 2 if bidirectional else 1
     if len(weights) != num_layers * directions:
         raise RuntimeError(

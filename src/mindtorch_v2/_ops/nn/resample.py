@@ -48,7 +48,7 @@ _DOCS = {
 
 
 def _step(size: int, out: int, align_corners: bool, scale: float | None) -> float:
-    """How far apart in the input two neighbours of the output are."""
+    """How far apart in the input two neighbors of the output are."""
     if align_corners:
         return (size - 1) / (out - 1) if out > 1 else 0.0
     return 1.0 / scale if scale is not None and scale > 0 else size / out
@@ -90,7 +90,7 @@ def _linear(size: int, out: int, align_corners: bool, scale: float | None) -> Ta
 
 
 def cubic_weights(t: np.ndarray, a: float = -0.75) -> list[np.ndarray]:
-    """The weights of four neighbours of a place that lies t behind the second."""
+    """The weights of four neighbors of a place that lies t behind the second."""
 
     def near(x: np.ndarray) -> np.ndarray:
         return ((a + 2) * x - (a + 3)) * x * x + 1
@@ -116,11 +116,11 @@ def _antialiased(reach: float, kernel: Callable[[np.ndarray], np.ndarray]) -> Ca
         step = _step(size, out, align_corners, scale)
         stretch = max(step, 1.0)
         support = reach * stretch
-        centre = (np.arange(out) + 0.5) * step
-        first = np.maximum((centre - support + 0.5).astype(np.int64), 0)
-        count = np.minimum((centre + support + 0.5).astype(np.int64), size) - first
+        center = (np.arange(out) + 0.5) * step
+        first = np.maximum((center - support + 0.5).astype(np.int64), 0)
+        count = np.minimum((center + support + 0.5).astype(np.int64), size) - first
         offsets = np.arange(max(int(count.max()), 1))
-        weights = kernel((first[:, None] + offsets - centre[:, None] + 0.5) / stretch)
+        weights = kernel((first[:, None] + offsets - center[:, None] + 0.5) / stretch)
         weights = np.where(offsets < count[:, None], weights, 0)
         total = weights.sum(1, keepdims=True)
         weights /= np.where(total == 0, 1, total)
@@ -173,7 +173,7 @@ def _resized(array: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
 
 
 def _spread(grad: np.ndarray, axis: int, taps: Taps, size: int) -> np.ndarray:
-    """The transpose of `_resized`: every output element adds to the inputs it was made of."""
+    """The transpose of `_resized`: every output element's gradient is added to its inputs."""
     grad_input = np.zeros((*grad.shape[:axis], size, *grad.shape[axis + 1 :]), grad.dtype)
     lead = (slice(None),) * axis
     for at, weight in taps:

@@ -17,7 +17,7 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def each(value: Iterable[int], dims: int, name: str = "stride") -> Ints:
-    """A setting for each dim, given once or for each."""
+    """A setting (stride, padding ...) for each spatial dim; RuntimeError unless there is one number, or one per dim."""
     values = per_dim(value, dims)
     if len(values) != dims:
         raise RuntimeError(
@@ -28,7 +28,7 @@ def each(value: Iterable[int], dims: int, name: str = "stride") -> Ints:
 
 
 def check_weight(weight: np.ndarray, groups: int) -> None:
-    """What is looked at before the settings are."""
+    """Checks of the weight that come before those of stride, padding and dilation."""
     if weight.ndim < 3:
         raise RuntimeError("weight should have at least three dimensions")
     if groups <= 0:
@@ -46,7 +46,7 @@ def check_sizes(
     output_padding: Ints,
     groups: int,
 ) -> None:
-    """Whether settings and shapes go together."""
+    """RuntimeError where the settings and the shapes of input, weight and bias do not fit."""
     if min(padding) < 0:
         raise RuntimeError("negative padding is not supported")
     if min(output_padding) < 0:
@@ -122,7 +122,7 @@ def _check_windows(
 
 
 def check_transposed_size(input_size: Ints, output_size: Ints) -> None:
-    """Whether a transposed convolution leaves something, given the spatial sizes."""
+    """RuntimeError where a transposed convolution would have no output, given the spatial sizes."""
     if min(output_size) <= 0:
         if len(output_size) == 1:
             input_size, output_size = (1, *input_size), (1, *output_size)
@@ -133,7 +133,7 @@ def check_transposed_size(input_size: Ints, output_size: Ints) -> None:
 
 
 def check_same(input: np.ndarray, weight: np.ndarray, stride: Any, dilation: Any) -> None:
-    """What padding="same", which is worked out of the weight's shape, asks for."""
+    """Checks for padding="same", which is computed from the weight's shape: the dims of input, stride and dilation."""
     dims = weight.ndim
     if input.ndim != dims:
         raise RuntimeError(
@@ -159,13 +159,13 @@ def _named(name: str, values: Ints, missing: int, between: str = " ") -> str:
 
 
 def check_bias_dtype(input: np.ndarray, bias: np.ndarray | None, transposed: bool) -> None:
-    """Looked at before any shape."""
+    """RuntimeError for a bias of another dtype than the input's; torch checks this before any shape."""
     if bias is not None and bias.dtype != input.dtype and not transposed:
         raise RuntimeError(f"Input type ({cpp_name(input)}) and bias type ({cpp_name(bias)}) should be the same")
 
 
 def check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, transposed: bool) -> None:
-    """Looked at when all shapes are right."""
+    """RuntimeError for a mix of dtypes; torch checks this after all shapes."""
     wanted = input.dtype
     if wanted == _FLOAT32 and transposed:
         for name, array in (("weight", weight), ("bias", bias)):

@@ -18,7 +18,7 @@ from .._windows import Ints, offsets, output_size, pad_spatial
 
 # Elements of a block of columns: half a megabyte of float32.
 _BLOCK = 1 << 17
-# How much of a product may be thrown away for the sake of longer runs.
+# The largest ratio of computed to used elements that longer runs may cost.
 _MOST_WASTE = 1.5
 
 
@@ -28,11 +28,11 @@ def _in_runs(padded: Ints, out: Ints, stride: Ints) -> bool:
 
 
 def _steps(size: Ints) -> list[int]:
-    """How many elements apart neighbours of each dim lie."""
-    made = [1]
+    """The strides of a row-major array, in elements."""
+    steps = [1]
     for n in reversed(size[1:]):
-        made.insert(0, made[0] * n)
-    return made
+        steps.insert(0, steps[0] * n)
+    return steps
 
 
 def _tail(kernel: Ints, padded: Ints, dilation: Ints) -> int:
@@ -78,8 +78,8 @@ class _Columns:
 
     def crop(self, product: np.ndarray) -> np.ndarray:
         """A (samples, rows of the product, *out) view of a product with the columns."""
-        made = product.reshape(len(product), self.step, *self.rows)
-        return made[(..., *[slice(0, n) for n in self.out])].swapaxes(0, 1)
+        rows = product.reshape(len(product), self.step, *self.rows)
+        return rows[(..., *[slice(0, n) for n in self.out])].swapaxes(0, 1)
 
 
 def _is_pointwise(kernel: Ints, padding: Ints) -> bool:
@@ -87,7 +87,7 @@ def _is_pointwise(kernel: Ints, padding: Ints) -> bool:
 
 
 def _picked(input: np.ndarray, stride: Ints, out: Ints) -> np.ndarray:
-    """What a kernel of a single point meets, as (N, C, points)."""
+    """The elements under a 1x1 kernel, as (N, C, points)."""
     if input.shape[2:] != out:
         input = input[(..., *[slice(0, (n - 1) * s + 1, s) for n, s in zip(out, stride, strict=True)])]
     return input.reshape(*input.shape[:2], math.prod(input.shape[2:]))
@@ -185,7 +185,7 @@ def weight_grad(
 
 
 def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
-    """The weight of the convolution that goes the other way: input and output swapped, the kernel turned around."""
+    """The weight of the convolution that computes the input's gradient: channels swapped, the kernel flipped."""
     by_group = _grouped(weight, groups, 0).swapaxes(1, 2)
     turned = by_group[(..., *[slice(None, None, -1)] * (weight.ndim - 2))]
     return np.ascontiguousarray(turned).reshape(groups * weight.shape[1], weight.shape[0] // groups, *weight.shape[2:])
@@ -213,7 +213,7 @@ def input_grad(
 
 
 def _spread_points(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, groups: int) -> np.ndarray:
-    """The gradient for the input of a kernel of a single point: zero but for the elements it met."""
+    """The input gradient of a 1x1 kernel: zero except at the strided elements."""
     flat = grad.reshape(*grad.shape[:2], -1)
     if groups == 1:
         points = np.matmul(weight.reshape(len(weight), -1).T, flat)
@@ -230,7 +230,7 @@ def _spread_points(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: In
 def _scattered(
     grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> np.ndarray:
-    """Every window's part of the gradient, added where the window was, block by block."""
+    """The input gradient by col2im: each window's part added at its place, block by block."""
     kernel, out, size = weight.shape[2:], grad.shape[2:], shape[2:]
     padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
     runs = _in_runs(padded, out, stride)

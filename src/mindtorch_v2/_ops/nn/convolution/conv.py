@@ -105,8 +105,8 @@ def _conv_shape(input, weight, bias, stride, padding, dilation, transposed, outp
 
 def conv_flops(input, weight, stride, padding, dilation, transposed, output_padding, groups):
     """torch's count: a multiply-add per output element, input channel and kernel element."""
-    made = conv_output_shape(input, weight, stride, padding, dilation, transposed, output_padding, groups)
-    return 2 * math.prod(made) * math.prod(weight[2:]) * (input[1] // groups)
+    output = conv_output_shape(input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    return 2 * math.prod(output) * math.prod(weight[2:]) * (input[1] // groups)
 
 
 def _conv_samples(make):
@@ -170,10 +170,10 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 
 @convolution.vjp
 def _(g, input, weight, stride, padding, dilation, transposed, output_padding, groups, bias_shape, needs):
-    made = aten.convolution_backward(
+    grads = aten.convolution_backward(
         g, input, weight, bias_shape, stride, padding, dilation, transposed, output_padding, groups, list(needs)
     )
-    return asked_for(made, needs)
+    return asked_for(grads, needs)
 
 
 @op(

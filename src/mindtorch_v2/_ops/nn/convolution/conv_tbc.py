@@ -77,9 +77,9 @@ def conv_tbc_backward(grad_output, input, weight, bias, pad):
     if weight.dtype.kind == "c":
         input, weight = np.conjugate(input), np.conjugate(weight)
     to_input, to_weight = np.zeros_like(input), np.zeros_like(weight)
-    for k, given, taken in _spans(input.shape[0], weight.shape[0], pad):
-        to_input[given] += np.matmul(grad_output[taken], weight[k].T)
-        to_weight[k] = np.tensordot(input[given], grad_output[taken], ((0, 1), (0, 1)))
+    for k, source, target in _spans(input.shape[0], weight.shape[0], pad):
+        to_input[source] += np.matmul(grad_output[target], weight[k].T)
+        to_weight[k] = np.tensordot(input[source], grad_output[target], ((0, 1), (0, 1)))
     return to_input, to_weight, grad_output.sum((0, 1))
 
 

@@ -114,7 +114,7 @@ def max_pool(name, input, kernel, stride, padding, dilation, ceil_mode):
 
 
 def spread_max(grad, indices, shape, dims, overlapping=True):
-    """Gradients put back where the maxima were; windows that overlap may share one."""
+    """Adds each gradient at its maximum's position; overlapping windows may share one."""
     planes = math.prod(shape[:-dims])
     area = math.prod(shape[-dims:])
     if not grad.size:
@@ -195,7 +195,7 @@ def _declare_max(dims, docs):
 
 
 def getattr_later(name):
-    """An op by name that is looked up when it is called."""
+    """A function that looks an op up by name at each call, for formulas declared before that op."""
     return lambda *args: getattr(aten, name)(*args)
 
 

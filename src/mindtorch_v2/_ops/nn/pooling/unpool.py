@@ -56,7 +56,7 @@ def _unpooled(self, indices, output_size, dims):
 
 
 def _unpool_grad(g, indices, dims):
-    """What stands where the maxima were put."""
+    """The elements of the gradient at the maxima's positions."""
     shape = indices._array.shape
     lead = shape[:-dims]
     flat = aten.view(g.contiguous(), (*lead, math.prod(g._array.shape[-dims:])))
@@ -125,10 +125,10 @@ def _starts(samples, size, kernel, out):
 
 
 def _each(name, argument, value, dims):
-    made = per_dim(value, dims)
-    if len(made) != dims:
+    values = per_dim(value, dims)
+    if len(values) != dims:
         raise RuntimeError(f"{name}: {argument} must either be a single Int or tuple of Ints")
-    return made
+    return values
 
 
 def _check_fractional(self, kernel, out, samples):
