@@ -1,4 +1,4 @@
-"""Arithmetic, element by element."""
+"""Arithmetic, element by element: sums, products, quotients, remainders, signs and interpolation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .._support.numbers import MOST, number_of
 _array = np.array
 _BOOL = np.dtype(np.bool_)
 _FLOAT32 = np.dtype(np.float32)
-_ONE = 1  # told apart by identity: what is not the default is looked at more closely
+_ONE = 1  # the default alpha, compared by identity: any other goes through the checks
 _ZERO = np.zeros((), np.float32)
 _numbers: dict[Any, np.ndarray] = {}
 _NUMBERS_KEPT = 1000
@@ -29,7 +29,7 @@ _WIDE = 1 << 63
 
 
 def number(value, dtype):
-    """A number as a 0-d array, which ufuncs take faster than the number itself; those of float32 are kept."""
+    """A number as a 0-d array, which ufuncs take faster than the number itself; those of float32 are cached."""
     if dtype is not _FLOAT32:
         return _array(value, dtype)
     if not value:  # 0.0 and -0.0 would be one key
@@ -87,7 +87,7 @@ def scaled(t, factor):
 
 
 def check_factor(name, value, kind):
-    """RuntimeError for a bool or a float as a factor of what has none; `kind` is NumPy's of the dtype."""
+    """RuntimeError for a bool or float factor where the result's dtype has no such; `kind` is NumPy's letter for it."""
     if value.__class__ is bool and kind != "b":
         raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
     if value.__class__ is float and kind in "iub":
@@ -259,7 +259,7 @@ def _check_whole(name, self, divisor):
 
 
 def _truncated(self, other, out=None):
-    """Integer division towards zero."""
+    """Integer division rounded toward zero, where NumPy rounds down."""
     quotient = np.floor_divide(self, other)
     # One too low where the division was not exact and the signs differ.
     quotient += (np.remainder(self, other) != 0) & ((self < 0) != (np.asarray(other) < 0))
@@ -658,7 +658,7 @@ addcdiv.vjp(
 
 
 def _interpolated(self, end, weight, out):
-    """From the nearer end, so that both ends are met exactly."""
+    """`lerp` computed from the nearer end, so that both ends are exact."""
     difference = np.subtract(end, self)
     near = np.abs(weight) < 0.5
     if near.ndim == 0:

@@ -23,10 +23,10 @@ def _outside(g):
 
 
 def _check_out(dtype, out):
-    """In place, whole numbers stay whole."""
+    """RuntimeError where integers would be clamped by a float bound in place."""
     if out is not None and out.dtype.kind in "iub" and dtype.kind not in "iub":
-        made, kept = dt.from_numpy(dtype), dt.from_numpy(out.dtype)
-        raise RuntimeError(f"result type {made.scalar_name} can't be cast to the desired output type {kept.cpp_name}")
+        computed, wanted = dt.from_numpy(dtype), dt.from_numpy(out.dtype)
+        raise RuntimeError(f"result type {computed.scalar_name} can't be cast to the desired output type {wanted.cpp_name}")
 
 
 def _bound(value, dtype):
@@ -66,7 +66,7 @@ def clamp(self, min, max, out=None):
         self = np.maximum(self, number(min, dtype), out=out)
         if max is None:
             return self
-        out = self if self.__class__ is np.ndarray else None  # what was computed is ours to write into
+        out = self if self.__class__ is np.ndarray else None  # a fresh result may be written into
     elif max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     return np.minimum(self, number(max, dtype), out=out)
@@ -90,7 +90,7 @@ clamp.vjp(self=_clamp_grad)
 
 
 def _met(name, self, bound, out):
-    """An array and a bound for it, in the dtype they have in common."""
+    """An array and its bound, promoted to a common dtype."""
     if self.dtype.kind == "c":
         raise no_order()
     self = with_numbers(self, bound)

@@ -157,7 +157,7 @@ def nan_to_num(self, nan, posinf, neginf):
 
 nan_to_num.vjp(self=lambda g, self: g * self.isfinite())
 
-# ---------------------------------------------------------------- sign, neighbours, exponent
+# ---------------------------------------------------------------- sign, neighbors, exponent
 
 
 @op(

@@ -51,8 +51,8 @@ def by_dim(make):
 
 
 _MANY = 1 << 16
-_STRETCH = 4096
-_stretch_ones = np.ones(_STRETCH, _FLOAT32)
+_BLOCK = 4096
+_block_ones = np.ones(_BLOCK, _FLOAT32)
 
 
 def _add_float32(array, axes, keepdim):
@@ -62,9 +62,9 @@ def _add_float32(array, axes, keepdim):
 
 
 def _add_many(array):
-    """The sum of a long vector: BLAS adds up stretches of it, twice as fast as a reduction, and a reduction those sums."""
-    whole = array.size // _STRETCH * _STRETCH
-    total = _add_reduce(array[:whole].reshape(-1, _STRETCH).dot(_stretch_ones))
+    """The sum of a long vector: BLAS adds up blocks of it, twice as fast as a reduction, which then adds their sums."""
+    whole = array.size // _BLOCK * _BLOCK
+    total = _add_reduce(array[:whole].reshape(-1, _BLOCK).dot(_block_ones))
     return total if whole == array.size else total + _add_reduce(array[whole:])
 
 
@@ -78,7 +78,7 @@ def _sum_dtype(array, dtype):
 def add_up(array, axes, keepdim, dtype):
     """The sum in the dtype that `sum(dtype=...)` gives."""
     wanted = _sum_dtype(array, dtype)
-    if wanted.kind == "V":  # bfloat16 and its kin are added up in float32, where many of them still count
+    if wanted.kind == "V":  # extension floats are summed in float32: in their own precision long sums stop growing
         return np.asarray(_add_reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
     if wanted is _BOOL:
         return np.logical_or.reduce(array, axes, None, None, keepdim)
@@ -322,7 +322,7 @@ def value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim):
 
 
 def evenly_distributed(g, self, result):
-    """The gradient of an extreme over everything: shared by all elements that have its value."""
+    """The gradient of `max()` or `min()` of all elements: shared evenly by those that have its value."""
     mask = self.isnan() if aten.item(aten.isnan(result)) else self == result
     zeros = aten.new_zeros(g, self._array.shape)
     share = g / mask.sum()

@@ -28,8 +28,8 @@ def _running(ufunc, array, dim, wanted):
     if not array.ndim or not array.size:
         return array.astype(wanted)
     carried = _FLOAT32 if is_narrow(wanted) else wanted
-    made = ufunc.accumulate(array.astype(carried, copy=False), dim, carried)
-    return made if carried is wanted else made.astype(wanted, copy=False)
+    scan = ufunc.accumulate(array.astype(carried, copy=False), dim, carried)
+    return scan if carried is wanted else scan.astype(wanted, copy=False)
 
 
 def _sum_dtype(array, dtype):
@@ -68,7 +68,7 @@ def cumsum(self, dim, dtype):
 
 
 def reversed_cumsum(t, dim):
-    """Sums from the other end."""
+    """The cumulative sum from the last element to the first."""
     return aten.flip(aten.cumsum(aten.flip(t, (dim,)), dim), (dim,))
 
 
@@ -305,7 +305,7 @@ def diff(self, n, dim, prepend, append):
 # ---------------------------------------------------------------- integrals by the trapezoid rule
 
 
-def _neighbours(t, dim):
+def _neighbors(t, dim):
     return aten.slice(t, dim, 0, -1), aten.slice(t, dim, 1)
 
 
@@ -328,7 +328,7 @@ def _steps(name, x, y, dim):
         x = aten.view(x, shape)
     elif x._array.ndim < y._array.ndim:
         x = aten.view(x, (1,) * (y._array.ndim - x._array.ndim) + x._array.shape)
-    left, right = _neighbours(x, dim)
+    left, right = _neighbors(x, dim)
     return right - left
 
 
@@ -357,7 +357,7 @@ def trapezoid_x(y, x, dim):
     if y._array.shape[dim] == 0:
         return _empty_result(y, dim)
     steps = _steps("trapezoid", x, y, dim)
-    left, right = _neighbours(y, dim)
+    left, right = _neighbors(y, dim)
     return aten.sum(steps * (left + right), (dim,)) / 2
 
 
@@ -395,13 +395,13 @@ def cumulative_trapezoid_x(y, x, dim):
     """
     dim = normal_dim(dim, y._array.ndim)
     steps = _steps("cumulative_trapezoid", x, y, dim)
-    left, right = _neighbours(y, dim)
+    left, right = _neighbors(y, dim)
     return aten.cumsum(steps * (left + right), dim) / 2
 
 
 @composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=_dx)
 def cumulative_trapezoid_dx(y, dx, dim):
-    left, right = _neighbours(y, _sampled("cumulative_trapezoid", y, dim))
+    left, right = _neighbors(y, _sampled("cumulative_trapezoid", y, dim))
     return aten.cumsum((left + right) * (dx / 2), dim)
 
 
@@ -409,7 +409,7 @@ def cumulative_trapezoid_dx(y, dx, dim):
 
 
 def _spaced(self, spacing, dim, edge_order):
-    """The derivative along one dim: centred inside, one-sided at both ends; spacing is a number or the coordinates."""
+    """The derivative along one dim: centered inside, one-sided at both ends; spacing is a number or the coordinates."""
 
     def part(start, stop):
         return aten.slice(self, dim, start, stop)

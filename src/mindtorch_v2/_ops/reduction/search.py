@@ -82,7 +82,7 @@ def unique_dim(self, dim, sorted, return_inverse, return_counts):
     """
     dim = _check_slices(self, dim, "unique_dim")
     rows = _comparable(np.ascontiguousarray(np.moveaxis(self, dim, 0)).reshape(self.shape[dim], -1))
-    # Rows in lexicographic order, the first column counting most; equal neighbours are one.
+    # Rows in lexicographic order, the first column counting most; equal neighbors are one.
     order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
     ordered = rows[order]
     new = np.ones(len(rows), np.bool_)

@@ -43,9 +43,9 @@ def _flat(data, axis):
     """A copy of the data as rows, all dims before the segments' in one, with one row behind them for a last end."""
     wide = data.dtype if data.dtype.kind == "f" and data.itemsize >= 4 else np.dtype(np.float32)
     width = math.prod(data.shape[axis + 1 :])
-    made = np.zeros((math.prod(data.shape[: axis + 1]) + 1, width), wide)
-    made[:-1] = data.reshape(-1, width) if width else data.reshape(made.shape[0] - 1, 0)
-    return made
+    rows = np.zeros((math.prod(data.shape[: axis + 1]) + 1, width), wide)
+    rows[:-1] = data.reshape(-1, width) if width else data.reshape(rows.shape[0] - 1, 0)
+    return rows
 
 
 def _check(data, lengths, indices, offsets, axis, unsafe):
@@ -154,11 +154,11 @@ def _extreme_share(g, result, part, initial):
 def _prod_share(g, result, part, initial):
     """An element's gradient is the product of the others; where it is zero or NaN that cannot be had by division."""
     direct = (part != 0) & ~np.isnan(part)
-    made = np.where(direct, g * result / np.where(direct, part, 1), 0)
+    share = np.where(direct, g * result / np.where(direct, part, 1), 0)
     for place, column in np.argwhere(~direct):
         others = np.delete(part[:, column], place)
-        made[place, column] = g[column] * initial * others.prod(dtype=part.dtype)
-    return made
+        share[place, column] = g[column] * initial * others.prod(dtype=part.dtype)
+    return share
 
 
 _SHARES = {
