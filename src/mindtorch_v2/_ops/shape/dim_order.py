@@ -34,10 +34,10 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     return tuple(range(array.ndim) if in_order else memory_order(array))
 
 
-def _lies_in(array: Any, given: memory_format | None) -> bool:
-    if given is contiguous_format:
+def _lies_in(array: Any, fmt: memory_format | None) -> bool:
+    if fmt is contiguous_format:
         return bool(array.flags.c_contiguous)
-    return given is not None and given is _LAST.get(array.ndim) and in_memory_format(array, given)
+    return fmt is not None and fmt is _LAST.get(array.ndim) and in_memory_format(array, fmt)
 
 
 METHODS = {"dim_order": dim_order}

@@ -101,12 +101,12 @@ def cat(tensors, dim):
     return np.ascontiguousarray(np.concatenate(kept, dim))
 
 
-def _stays_channels_last(made, arrays):
+def _stays_channels_last(joined, arrays):
     """Whether the parts all have their channels innermost, and so has the whole; NumPy keeps the order that parts have."""
     return (
-        made.ndim in (4, 5)
+        joined.ndim in (4, 5)
         and all(map(has_channels_last, arrays))
-        and made.transpose(0, *range(2, made.ndim), 1).flags.c_contiguous
+        and joined.transpose(0, *range(2, joined.ndim), 1).flags.c_contiguous
     )
 
 
@@ -416,11 +416,11 @@ _variadic("broadcast_tensors", lambda tensors: aten.broadcast_tensors(tensors))
 
 def broadcast_shapes(*shapes):
     """The shape that all the shapes broadcast to."""
-    given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    problem = broadcast_mismatch(given)
+    tuples = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    problem = broadcast_mismatch(tuples)
     if problem:
         raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
-    return Size(np.broadcast_shapes(*given))
+    return Size(np.broadcast_shapes(*tuples))
 
 
 FUNCTIONS["broadcast_shapes"] = broadcast_shapes

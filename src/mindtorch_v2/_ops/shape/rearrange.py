@@ -464,9 +464,9 @@ trace.vjp(self=lambda g, self_shape: aten.trace_backward(g, self_shape))
     shape=lambda grad, sizes: (tuple(sizes), grad._array.dtype),
 )
 def trace_backward(grad, sizes):
-    made = np.zeros(sizes, grad.dtype)
-    diagonal_view(made, 0, 0, 1)[...] = grad
-    return made
+    grad_input = np.zeros(sizes, grad.dtype)
+    diagonal_view(grad_input, 0, 0, 1)[...] = grad
+    return grad_input
 
 
 trace_backward.vjp(grad=lambda g: aten.trace(g))

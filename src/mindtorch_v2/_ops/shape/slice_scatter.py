@@ -66,8 +66,8 @@ def slice_scatter(self, src, dim, start, end, step):
     >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), 0, 1, 3)
     tensor([0., 1., 1., 0.])
     """
-    made = dense_copy(self)
-    return _placed(made, _slice.kernel(made, dim, start, end, step), src)
+    copy = dense_copy(self)
+    return _placed(copy, _slice.kernel(copy, dim, start, end, step), src)
 
 
 slice_scatter.vjp(
@@ -144,8 +144,8 @@ def as_strided_scatter_function(
 ) -> Tensor:
     """A copy of `input` with `src` in the place of what `input.as_strided(size, stride, storage_offset)` shows."""
     check_history_of_part(input, storage_offset, "as_strided_scatter", src)
-    made: Tensor = aten.as_strided_scatter(input, src, size, stride, storage_offset, out=out)
-    return made
+    result: Tensor = aten.as_strided_scatter(input, src, size, stride, storage_offset, out=out)
+    return result
 
 
 # ---------------------------------------------------------------- diagonals in place

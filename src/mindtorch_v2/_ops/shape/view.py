@@ -125,11 +125,11 @@ unsafe_view.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
 def reshape_alias(self, size, stride):
     wanted = _in_bytes(stride if stride.__class__ is tuple else tuple(stride), self.itemsize)
     try:
-        made = self.reshape(size, copy=False)
+        viewed = self.reshape(size, copy=False)
     except ValueError:
         return restride(self, size, wanted)
     # What reshape() asks for is what NumPy gives; it is far quicker than finding the memory an array looks at.
-    return made if made.strides == wanted else restride(self, size, wanted)
+    return viewed if viewed.strides == wanted else restride(self, size, wanted)
 
 
 @lru_cache(maxsize=4096)
@@ -598,9 +598,9 @@ def expand(self, size, implicit):
 
 
 def _expand_grad(g, self_shape):
-    given = g._array.shape
-    lead = len(given) - len(self_shape)
-    dims = [*range(lead), *[i + lead for i, n in enumerate(self_shape) if n == 1 and given[i + lead] != 1]]
+    shape = g._array.shape
+    lead = len(shape) - len(self_shape)
+    dims = [*range(lead), *[i + lead for i, n in enumerate(self_shape) if n == 1 and shape[i + lead] != 1]]
     if dims:
         g = aten.sum(g, dims, True)
     return aten.view(g, self_shape) if lead else g

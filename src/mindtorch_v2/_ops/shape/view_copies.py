@@ -162,8 +162,8 @@ _DOCS = {
 
 
 def _copied(part: Tensor) -> Tensor:
-    made: Tensor = _clone(part, memory_format=contiguous_format)
-    return made
+    copy: Tensor = _clone(part, memory_format=contiguous_format)
+    return copy
 
 
 def _one(spec: OpSpec) -> Callable[..., Tensor]:
@@ -232,8 +232,8 @@ def as_strided_copy(
 ) -> Tensor:
     """A copy of what a view with any size and strides of the memory would show."""
     check_history_of_part(self, storage_offset, "as_strided_copy")
-    made: Tensor = aten.as_strided_copy(self, size, stride, storage_offset, out=out)
-    return made
+    copy: Tensor = aten.as_strided_copy(self, size, stride, storage_offset, out=out)
+    return copy
 
 
 FUNCTIONS = {

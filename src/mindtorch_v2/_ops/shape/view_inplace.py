@@ -1,4 +1,4 @@
-"""In place on a tensor's shape: the same tensor sees its memory otherwise (squeeze_, t_, resize_, set_)."""
+"""In-place changes of a tensor's shape: the same tensor becomes another view of its memory (squeeze_, t_, resize_, set_)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .view_parts import as_strided as _as_strided
 
 
 def _seen_as(self, array):
-    """Let a tensor look at another view of its memory."""
+    """Replaces a tensor's array by another view of the same memory, and counts that as a write."""
     storage_of(self).version += 1  # first: a storage that must not be changed refuses
     self._array = array
     return self
@@ -183,7 +183,7 @@ def _row_major(size):
 
 
 def _take_memory(self, array, storage):
-    """Leave the own memory for another's."""
+    """Makes a tensor a view of another storage, in place."""
     _check_resizable(self, "set_")
     self._array = array
     self._storage = storage

@@ -70,9 +70,9 @@ select.vjp(self=lambda g, self_shape, dim, index: aten.select_backward(g, self_s
     samples=lambda make: [(make(4), (3, 4), 0, 1)],
 )
 def select_backward(grad_output, input_sizes, dim, index):
-    made = np.zeros(input_sizes, grad_output.dtype)
-    made[(*ALL[normal_dim(dim, made.ndim)], index)] = grad_output
-    return made
+    grad_input = np.zeros(input_sizes, grad_output.dtype)
+    grad_input[(*ALL[normal_dim(dim, grad_input.ndim)], index)] = grad_output
+    return grad_input
 
 
 select_backward.vjp(grad_output=lambda g, dim, index: aten.select(g, dim, index))
@@ -116,9 +116,9 @@ _slice = slice_.call
     samples=lambda make: [(make(2, 4), (3, 4), 0, 1, 3, 1)],
 )
 def slice_backward(grad_output, input_sizes, dim, start, end, step):
-    made = np.zeros(input_sizes, grad_output.dtype)
-    made[(*ALL[normal_dim(dim, made.ndim)], slice(start, end, step))] = grad_output
-    return made
+    grad_input = np.zeros(input_sizes, grad_output.dtype)
+    grad_input[(*ALL[normal_dim(dim, grad_input.ndim)], slice(start, end, step))] = grad_output
+    return grad_input
 
 
 slice_backward.vjp(grad_output=lambda g, dim, start, end, step: aten.slice(g, dim, start, end, step))
@@ -231,9 +231,9 @@ diagonal.vjp(self=lambda g, self_shape, offset, dim1, dim2: aten.diagonal_backwa
     samples=lambda make: [(make(3), (3, 4), 0, 0, 1)],
 )
 def diagonal_backward(grad_output, input_sizes, offset, dim1, dim2):
-    made = np.zeros(input_sizes, grad_output.dtype)
-    diagonal_view(made, offset, dim1, dim2)[...] = grad_output
-    return made
+    grad_input = np.zeros(input_sizes, grad_output.dtype)
+    diagonal_view(grad_input, offset, dim1, dim2)[...] = grad_output
+    return grad_input
 
 
 diagonal_backward.vjp(grad_output=lambda g, offset, dim1, dim2: aten.diagonal(g, offset, dim1, dim2))

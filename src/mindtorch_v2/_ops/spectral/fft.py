@@ -165,8 +165,8 @@ def fft_c2c(self, dim, normalization, forward):
     if not dim:
         return self.copy()
     kind = self.dtype
-    made = _through(_FORWARD, self, dim, kind) if forward else _through(_BACKWARD, self, dim, kind, norm="forward")
-    return _scaled(made, dim, normalization, self.shape).astype(kind, copy=False)
+    spectrum = _through(_FORWARD, self, dim, kind) if forward else _through(_BACKWARD, self, dim, kind, norm="forward")
+    return _scaled(spectrum, dim, normalization, self.shape).astype(kind, copy=False)
 
 
 fft_c2c.vjp(self=lambda g, dim, normalization, forward: aten._fft_c2c(g, dim, normalization, not forward))
@@ -189,8 +189,8 @@ def _half(shape, dim):
 def fft_r2c(self, dim, normalization, onesided):
     kind = _complex(self.dtype)
     size = self.shape[dim[-1]]
-    made = _through(_OF_REAL, self, dim, kind, size // 2 + 1) if onesided else _through(_FORWARD, self, dim, kind, size)
-    return _scaled(made, dim, normalization, self.shape).astype(kind, copy=False)
+    spectrum = _through(_OF_REAL, self, dim, kind, size // 2 + 1) if onesided else _through(_FORWARD, self, dim, kind, size)
+    return _scaled(spectrum, dim, normalization, self.shape).astype(kind, copy=False)
 
 
 def _r2c_grad(g, self_shape, dim, normalization, onesided):
@@ -231,17 +231,17 @@ def _real_shape(self, dim, normalization, last_dim_size):
 def fft_c2r(self, dim, normalization, last_dim_size):
     if len(dim) > 1:
         self = _through(_BACKWARD, self, dim[:-1], self.dtype, norm="forward")
-    made = _through(_TO_REAL, self, dim[-1:], self.real.dtype, last_dim_size, n=last_dim_size, norm="forward")
-    return _scaled(made, dim, normalization, made.shape).astype(made.dtype, copy=False)
+    signal = _through(_TO_REAL, self, dim[-1:], self.real.dtype, last_dim_size, n=last_dim_size, norm="forward")
+    return _scaled(signal, dim, normalization, signal.shape).astype(signal.dtype, copy=False)
 
 
 def _c2r_grad(g, dim, normalization):
-    made = aten._fft_r2c(g, dim, normalization, True)
+    grad = aten._fft_r2c(g, dim, normalization, True)
     last = normal_dim(dim[-1], g._array.ndim)
-    doubled = g._array.shape[last] - made._array.shape[last]
+    doubled = g._array.shape[last] - grad._array.shape[last]
     if doubled > 0:  # each of these stands for itself and for its mirror image
-        aten.mul_(aten.narrow(made, last, 1, doubled), 2)
-    return made
+        aten.mul_(aten.narrow(grad, last, 1, doubled), 2)
+    return grad
 
 
 fft_c2r.vjp(self=_c2r_grad)

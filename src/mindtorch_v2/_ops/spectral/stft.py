@@ -47,8 +47,8 @@ _DOCS = {
 }
 
 
-def _made(length: int, periodic: bool, dtype: Any, shape: Any) -> np.ndarray:
-    """A symmetric window; one that is to repeat is a longer one without its last value."""
+def _window_values(length: int, periodic: bool, dtype: Any, shape: Any) -> np.ndarray:
+    """The values of a symmetric window; a periodic one is a window longer by one, without its last value."""
     wanted = np_dtype(dtype)
     if wanted.kind not in "fV":
         raise RuntimeError(f"window functions expect floating point dtypes, got: {wanted}")
@@ -89,7 +89,7 @@ def _window(name: str, shapes: dict[str, tuple[str, Any]], default: Any) -> None
     def kernel(window_length: int, *rest: Any) -> np.ndarray:
         *chosen, dtype, layout, _, pin_memory = rest
         check_options(layout, pin_memory)
-        return _made(window_length, chosen[0] if chosen else True, dtype, default(*chosen[1:]))
+        return _window_values(window_length, chosen[0] if chosen else True, dtype, default(*chosen[1:]))
 
     declare("", "", kernel, (8,))
     declare(".periodic", "bool periodic, ", kernel, (8, False))
@@ -227,7 +227,7 @@ def stft_function(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """torch.stft: with center=True, the signal is padded first, so that each piece is centred on its time."""
+    """torch.stft: with center=True, the signal is padded first, so that each piece is centered on its time."""
     operands = [t for t in (input, window) if t is not None]
     if return_complex is None and all(t._array.dtype.kind != "c" for t in operands):
         raise RuntimeError(
