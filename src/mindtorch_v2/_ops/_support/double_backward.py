@@ -13,7 +13,7 @@ from ..._dispatch.registry import aten
 
 
 def asked_for(gradients: Sequence[Any], needs: Sequence[bool]) -> tuple[Any, ...]:
-    """A backward op's results without the empty ones that stand for gradients nobody needs."""
+    """A backward op's results with None for the gradients that are not needed, which the op returns empty."""
     return tuple(g if needed else None for g, needed in zip(gradients, needs, strict=True))
 
 

@@ -26,7 +26,7 @@ def _address(array: np.ndarray) -> int:
 
 
 def _looking_at(storage: Storage, like: np.ndarray, offset: int) -> np.ndarray:
-    """An array on a storage's memory, laid out like another one."""
+    """A view of a storage's memory with the shape, strides and dtype of another array."""
     if not like.size:
         return np.empty(like.shape, like.dtype)
     return np.ndarray(like.shape, like.dtype, _bytes_of(storage.owner), offset, like.strides)
@@ -47,7 +47,7 @@ def _copied_storage(storage: Storage, memo: dict[int, Any]) -> Storage:
     known = memo.get(id(storage))
     if known is None:
         known = memo[id(storage)] = Storage(storage.owner.copy("K"))
-        memo.setdefault(id(memo), []).append(storage)  # ids in a memo must not be used again
+        memo.setdefault(id(memo), []).append(storage)  # keyed by id: the object must outlive the memo
     return known
 
 
@@ -90,7 +90,7 @@ def _rebuild(
     requires_grad: bool,
     state: dict[str, Any],
 ) -> Tensor:
-    """What a pickled tensor becomes again."""
+    """Rebuilds a pickled tensor on its storage: the function that `__reduce_ex__` names."""
     array = np.empty(shape, np_dtype) if 0 in shape else np.ndarray(shape, np_dtype, _bytes_of(storage.owner), offset, strides)
     tensor = _on_storage(cls, array, storage, requires_grad)
     if state:

@@ -18,9 +18,9 @@ _fill = fill_.kernel
 
 
 def _filled(shape, kind, value):
-    made = np.empty(shape, kind)
-    _fill(made, value)
-    return made
+    array = np.empty(shape, kind)
+    _fill(array, value)
+    return array
 
 
 @op(
@@ -220,9 +220,9 @@ def eye_m(n, m, dtype, layout, device, pin_memory):
     for name, value in (("n", n), ("m", m)):
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    made = np.zeros((n, m), np_dtype(dtype))
-    made.reshape(-1)[: n * m : m + 1][: min(n, m)] = 1
-    return made
+    matrix = np.zeros((n, m), np_dtype(dtype))
+    matrix.reshape(-1)[: n * m : m + 1][: min(n, m)] = 1
+    return matrix
 
 
 # ---------------------------------------------------------------- like a tensor

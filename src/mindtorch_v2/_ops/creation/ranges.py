@@ -20,7 +20,7 @@ _PLAIN = (int, float)
 
 
 def _plain(number):
-    """A Python number; 0-d tensors and arrays stand for theirs."""
+    """A Python number, unwrapped from a 0-d tensor or array."""
     if number.__class__ in _PLAIN:
         return number
     if hasattr(number, "_array"):
@@ -191,7 +191,7 @@ def _spaced(start, end, steps, kind):
 
 
 def _ends(name, start, end):
-    """The two numbers; only tensors without dims stand for one."""
+    """Both bounds as Python numbers; RuntimeError for tensors with dims."""
     if start.__class__ in _PLAIN and end.__class__ in _PLAIN:
         return start, end
     wide = [
@@ -231,13 +231,13 @@ for _overload, _start, _end in (
     (".Scalar_Tensor", "Scalar", "Tensor"),
     ("", "Scalar", "Scalar"),
 ):
-    _given = [(0.5, 2.0, 5)] if not _overload else []
+    _samples = [(0.5, 2.0, 5)] if not _overload else []
     op(
         f"linspace{_overload}({_start} start, {_end} end, int steps, {OPTIONS}) -> Tensor",
         _linspace,
         nondiff=True,
         shape=_count_shape,
-        samples=lambda make, given=_given: given,
+        samples=lambda make, samples=_samples: samples,
         host_made=True,
         out_rule=fills_out,
         doc="""`steps` numbers evenly spaced from `start` to `end`, both included.
@@ -251,7 +251,7 @@ for _overload, _start, _end in (
         _logspace,
         nondiff=True,
         shape=_count_shape,
-        samples=lambda make, given=_given: given,
+        samples=lambda make, samples=_samples: samples,
         host_made=True,
         out_rule=fills_out,
         doc="""`steps` powers of `base` with exponents evenly spaced from `start` to `end`.

@@ -174,7 +174,7 @@ def _add_at(out, key, values):
         places = rows[..., None] * width + np.arange(width) if width != 1 else rows
         shape = rows.shape + out.shape[len(key) :]
     else:
-        # The same pick, made from an array that holds each element's own place.
+        # Index an array of flat positions in the same way: that gives the position of each element.
         places = np.arange(out.size).reshape(out.shape)[key]
         shape = places.shape
     np.add.at(out.reshape(-1), places.reshape(-1), np.broadcast_to(values, shape).reshape(-1))
@@ -340,8 +340,8 @@ def _source_grad(g, dim, index, source):
 
 
 def _added_grad(g, dim, index, source, alpha):
-    made = _source_grad(g, dim, index, source)
-    return made if alpha == 1 else made * alpha
+    grad = _source_grad(g, dim, index, source)
+    return grad if alpha == 1 else grad * alpha
 
 
 index_add.vjp(self=lambda g: g, source=_added_grad)

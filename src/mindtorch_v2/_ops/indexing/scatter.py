@@ -311,7 +311,7 @@ _NEUTRAL = {"sum": 0, "prod": 1, "mean": 0}
 
 
 def _lowest(dtype, reduce):
-    """What any value beats: the identity of amax or amin."""
+    """The identity of amax or amin: the end of the dtype's range that every value replaces."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return info.min if reduce == "amax" else info.max

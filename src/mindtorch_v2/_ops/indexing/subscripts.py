@@ -31,7 +31,7 @@ _FULL = slice(None)
 
 
 def _as_tuple(index: Any) -> tuple[Any, ...]:
-    """The index per dim: a short sequence that holds more than numbers stands for a tuple, as in NumPy of old."""
+    """The index per dim: a short sequence that holds more than numbers stands for a tuple, as in early NumPy."""
     if isinstance(index, tuple):
         return index
     if (

@@ -1,4 +1,4 @@
-"""Losses."""
+"""Loss functions: regression, margins, cross entropy and CTC, each with its backward op."""
 
 from . import (
     ctc,

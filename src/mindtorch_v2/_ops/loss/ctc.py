@@ -87,13 +87,13 @@ def _log_sum(*terms):
 
 
 def _shifted(row, by):
-    """The row moved by some places, with nothing coming in."""
-    made = np.full(row.shape, _NEVER, row.dtype)
+    """The row shifted by some places, filled up with log 0."""
+    shifted = np.full(row.shape, _NEVER, row.dtype)
     if by > 0:
-        made[:, by:] = row[:, :-by]
+        shifted[:, by:] = row[:, :-by]
     else:
-        made[:, :by] = row[:, -by:]
-    return made
+        shifted[:, :by] = row[:, -by:]
+    return shifted
 
 
 def _emissions(log_probs, places):
@@ -107,8 +107,8 @@ def _likelihood(alpha, lengths, input_lengths):
     last = alpha[rows, np.maximum(input_lengths, 1) - 1]
     end = last[rows, 2 * lengths]
     before = np.where(lengths > 0, last[rows, np.maximum(2 * lengths - 1, 0)], _NEVER)
-    made = -_log_sum(end, before)
-    return np.where(input_lengths > 0, made, np.where(lengths > 0, np.inf, 0)).astype(alpha.dtype)
+    losses = -_log_sum(end, before)
+    return np.where(input_lengths > 0, losses, np.where(lengths > 0, np.inf, 0)).astype(alpha.dtype)
 
 
 def _ctc_shape(log_probs, targets, input_lengths, target_lengths, *_):
@@ -158,7 +158,7 @@ def _(g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity
 def ctc_loss_backward(
     grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
 ):
-    """The gradient for normalised log probabilities: what was emitted, less what the alignments ask for."""
+    """The gradient for normalized log probabilities: the probabilities less the expected share of each class."""
     places, jumps, valid, lengths = _places(targets, target_lengths, blank)
     input_lengths = np.asarray(input_lengths, np.int64)
     emitted = _emissions(log_probs, places)
@@ -169,7 +169,7 @@ def ctc_loss_backward(
     demand = np.empty((steps, batch, places.shape[1]), log_probs.dtype)
     row = np.full(ends.shape, _NEVER, log_probs.dtype)
     for t in reversed(range(steps)):
-        # `row` holds what may still follow after step t; at a sample's last step that is having ended.
+        # `row` is the log probability of the labels that remain after step t; at a sample's last step none may remain.
         row = np.where((input_lengths == t + 1)[:, None], ends, row)
         demand[t] = row
         after = row + emitted[t]

@@ -152,13 +152,13 @@ soft_margin_loss.not_differentiable("target").vjp(
 )
 @in_float32
 def soft_margin_loss_backward(grad_output, self, target, reduction):
-    made = np.asarray(np.multiply(self, target))
-    np.exp(made, made)
-    made += 1
+    slopes = np.asarray(np.multiply(self, target))
+    np.exp(slopes, slopes)
+    slopes += 1
     # exp(-ty) / (1 + exp(-ty)) is 1 / (1 + exp(ty)), which stays finite.
-    np.divide(target, made, made)
-    made *= -mean_factor(made.size, reduction)
-    return np.multiply(made, grad_output, made)
+    np.divide(target, slopes, slopes)
+    slopes *= -mean_factor(slopes.size, reduction)
+    return np.multiply(slopes, grad_output, slopes)
 
 
 def _soft_second(g, grad_output, self, target, reduction):
@@ -203,10 +203,10 @@ def _check_labels(labels, classes):
 def _violations(rows, labels, margin):
     """How much each wrong class comes closer to the right one than the margin; 0 for the right class itself."""
     at = np.arange(len(rows))
-    made = rows - rows[at, labels][:, None] + rows.dtype.type(margin)
-    np.maximum(made, 0, out=made)
-    made[at, labels] = 0
-    return made
+    violations = rows - rows[at, labels][:, None] + rows.dtype.type(margin)
+    np.maximum(violations, 0, out=violations)
+    violations[at, labels] = 0
+    return violations
 
 
 def _check_long(target):
@@ -301,11 +301,11 @@ def _listed(target):
 def _shortfalls(rows, target, listed, is_target):
     """(N, list, C): how much each class outside the list comes closer than 1 to each one in it."""
     right = np.take_along_axis(rows, np.where(listed, target, 0), 1)
-    made = rows[:, None, :] - right[:, :, None] + 1
-    np.maximum(made, 0, out=made)
-    made *= listed[:, :, None]
-    made *= (is_target == 0)[:, None, :]
-    return made
+    shortfalls = rows[:, None, :] - right[:, :, None] + 1
+    np.maximum(shortfalls, 0, out=shortfalls)
+    shortfalls *= listed[:, :, None]
+    shortfalls *= (is_target == 0)[:, None, :]
+    return shortfalls
 
 
 @op(

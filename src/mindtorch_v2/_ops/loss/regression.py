@@ -22,7 +22,7 @@ def reduced(values: np.ndarray, reduction: int) -> np.ndarray:
 
 
 def reduced_in_ops(values, reduction):
-    """The same for losses that are composed of ops."""
+    """As `reduced`, composed of ops, for losses without a kernel of their own."""
     if reduction == NONE:
         return values
     return aten.mean(values) if reduction == MEAN else aten.sum(values)

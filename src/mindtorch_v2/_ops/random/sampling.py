@@ -103,9 +103,9 @@ def bernoulli_p(self, p, generator):
     host_made=True,
 )
 def bernoulli_tensor(self, p, generator):
-    made = like(self, self.dtype)
-    _draw_with(made, p, source_of(generator))
-    return made
+    draws = like(self, self.dtype)
+    _draw_with(draws, p, source_of(generator))
+    return draws
 
 
 @op(
@@ -116,9 +116,9 @@ def bernoulli_tensor(self, p, generator):
     host_made=True,
 )
 def bernoulli(self, generator):
-    made = like(self, self.dtype)
-    _draw_with(made, self, source_of(generator))
-    return made
+    draws = like(self, self.dtype)
+    _draw_with(draws, self, source_of(generator))
+    return draws
 
 
 bernoulli.vjp(self=_zero_grad)

@@ -139,7 +139,7 @@ def rand_generator(size, generator, dtype, layout, device, pin_memory):
 
 
 def _like_op(name, fill, *, doc=None):
-    """`rand_like` and its kin: memory like the tensor's, then filled."""
+    """`rand_like` and `randn_like`: memory like the tensor's, then filled."""
 
     def plain(self, dtype, layout, device, pin_memory, memory_format):
         check_options(layout, pin_memory, device)
@@ -234,21 +234,21 @@ def _paired(uniforms):
 
 def _normals64(count, source):
     whole = count // 16 * 16
-    made = source.uniforms64(count)
-    made[:whole] = _paired(made[:whole])
+    numbers = source.uniforms64(count)
+    numbers[:whole] = _paired(numbers[:whole])
     if whole != count:
-        made[count - 16 :] = _paired(source.uniforms64(16))
-    return made
+        numbers[count - 16 :] = _paired(source.uniforms64(16))
+    return numbers
 
 
 def _half_normals(count, source):
     """Normals that will be rounded to 16 bits, in float32; the last group is drawn once only."""
     whole = count // 16 * 16
-    made = np.empty(count, np.float32)
-    made[:whole] = _paired(source.uniforms(whole))
+    numbers = np.empty(count, np.float32)
+    numbers[:whole] = _paired(source.uniforms(whole))
     if whole != count:
-        made[count - 16 :] = _paired(source.uniforms(16))
-    return made
+        numbers[count - 16 :] = _paired(source.uniforms(16))
+    return numbers
 
 
 def _randn(size, kind, source):
@@ -418,9 +418,9 @@ normal_tensor_tensor.vjp(mean=lambda g, mean_shape: g.new_zeros(mean_shape), std
 def normal_float_float(mean, std, size, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     _check_std(std)
-    made = np.empty(checked_size(size), np_dtype(dtype))
-    normal_.kernel(made, mean, std, generator)
-    return made
+    array = np.empty(checked_size(size), np_dtype(dtype))
+    normal_.kernel(array, mean, std, generator)
+    return array
 
 
 # ---------------------------------------------------------------- as functions
