@@ -28,12 +28,12 @@ def shifted(dim: int, ndim: int) -> int:
 
 
 def _dims(op: OpSpec, args: list[Any], ndim: int) -> list[Any]:
-    made = list(args)
+    shifted_args = list(args)
     for i, argument in enumerate(op.schema.arguments):
-        if argument.name in _DIM_NAMES and made[i] is not None and not isinstance(made[i], Tensor):
-            dims = made[i]
-            made[i] = shifted(dims, ndim) if isinstance(dims, int) else [shifted(d, ndim) for d in dims]
-    return made
+        if argument.name in _DIM_NAMES and shifted_args[i] is not None and not isinstance(shifted_args[i], Tensor):
+            dims = shifted_args[i]
+            shifted_args[i] = shifted(dims, ndim) if isinstance(dims, int) else [shifted(d, ndim) for d in dims]
+    return shifted_args
 
 
 @rule(Batching.ALONG_DIM)
@@ -216,8 +216,8 @@ def as_is(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 
 def _all_batched(tensors: Any, level: Level) -> list[Tensor]:
-    held = [(t, value_at(t, level.number)) for t in tensors]
-    return [spread(t, level.size) if value is None else value for t, value in held]
+    pairs = [(t, value_at(t, level.number)) for t in tensors]
+    return [spread(t, level.size) if value is None else value for t, value in pairs]
 
 
 @rule_of("cat")
@@ -237,9 +237,9 @@ def gathered(op: OpSpec, args: list[Any], level: Level) -> Any:
     ndim = args[0]._array.ndim
     if not ndim or args[2]._array.ndim != ndim:
         return NotImplemented
-    made = [a if not isinstance(a, Tensor) else _all_batched([a], level)[0] for a in args]
-    made[1] = shifted(args[1], ndim)
-    return call(op, made)
+    batched_args = [a if not isinstance(a, Tensor) else _all_batched([a], level)[0] for a in args]
+    batched_args[1] = shifted(args[1], ndim)
+    return call(op, batched_args)
 
 
 @rule_of("embedding")

@@ -1,4 +1,4 @@
-"""Batching rules for products, convolutions, pooling, normalisation and losses."""
+"""Batching rules for products, convolutions, pooling, normalization and losses."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _value(tensor: Tensor, level: Level) -> Tensor:
 
 
 def _scaled_sum(self: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    made = product if alpha == 1 else product * alpha  # type: ignore[operator]
-    return made if beta == 0 else made + (self if beta == 1 else self * beta)  # type: ignore[operator]
+    scaled = product if alpha == 1 else product * alpha  # type: ignore[operator]
+    return scaled if beta == 0 else scaled + (self if beta == 1 else self * beta)  # type: ignore[operator]
 
 
 @rule(Batching.ADDED_PRODUCT)

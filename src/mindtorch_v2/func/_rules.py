@@ -201,10 +201,10 @@ def pointwise(op: OpSpec, args: list[Any], level: Level) -> Any:
         return NotImplemented
     tensors = [a for a in args if isinstance(a, Tensor)]
     ndim = max(t._array.ndim for t in tensors)
-    if len({t._array.dtype for t in tensors}) > 1 and op.promote is not None and ndim:
-        # A 0-d sample takes part in promotion as a number does, which its batch would not.
-        if any(value_at(t, level.number) is not None and not t._array.ndim for t in tensors):
-            return NotImplemented
+    promotes = len({t._array.dtype for t in tensors}) > 1 and op.promote is not None and ndim
+    # A 0-d sample takes part in promotion as a number does, which its batch would not.
+    if promotes and any(value_at(t, level.number) is not None and not t._array.ndim for t in tensors):
+        return NotImplemented
     if op.schema.name.startswith(("fill", "masked_fill")) and isinstance(args[-1], BatchedTensor):
         return NotImplemented
     return call(op, [_aligned(a, ndim, level, op.promote is None) for a in args])
@@ -212,13 +212,13 @@ def pointwise(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 def _aligned(value: Any, ndim: int, level: Level, same_shape: bool) -> Any:
     """A tensor's samples with as many dims as the others'; kernels that do not promote may want equal shapes."""
-    value_samples = value_at(value, level.number)
-    if value_samples is None:
+    batch = value_at(value, level.number)
+    if batch is None:
         wide = same_shape and isinstance(value, Tensor) and value._array.ndim == ndim
         return spread(value, level.size) if wide else value
-    shape = value_samples._array.shape
+    shape = batch._array.shape
     missing = ndim + 1 - len(shape)
-    return value_samples if missing <= 0 else aten.reshape(value_samples, (shape[0], *(1,) * missing, *shape[1:]))
+    return batch if missing <= 0 else aten.reshape(batch, (shape[0], *(1,) * missing, *shape[1:]))
 
 
 entry_globals.run_batched = run_batched  # type: ignore[attr-defined]

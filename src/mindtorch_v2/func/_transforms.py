@@ -111,10 +111,10 @@ def _select(args: tuple[Any, ...], argnums: Argnums) -> tuple[Any, list[int]]:
 
 
 def _replaced(args: tuple[Any, ...], places: list[int], argnums: Argnums, values: Any) -> tuple[Any, ...]:
-    made = list(args)
+    replaced = list(args)
     for i, value in zip(places, (values,) if isinstance(argnums, int) else values, strict=True):
-        made[i] = value
-    return tuple(made)
+        replaced[i] = value
+    return tuple(replaced)
 
 
 def _trace(

@@ -161,7 +161,7 @@ class _Run:
         try:
             with Randomness(self.level):
                 outputs = self.func(*args, **kwargs)
-        except CannotBatch as error:  # nobody could do it sample by sample instead
+        except CannotBatch as error:  # the op has no sample-by-sample form either
             raise RuntimeError(str(error)) from error
         finally:
             levels().pop()
