@@ -10,6 +10,7 @@ import threading
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from ..errors import OutOfMemoryError
@@ -26,12 +27,12 @@ SMALL_SEGMENT = 2 << 20
 MIDDLE = 10 << 20  # requests below this size share segments of MIDDLE_SEGMENT bytes
 MIDDLE_SEGMENT = 20 << 20
 
-# Told of every block that is given out or comes back: (block, +bytes or -bytes). For profilers; None: nobody listens.
+# Called for every block that is allocated or freed: (block, +bytes or -bytes). Set by profilers.
 on_change: Callable[[Block, int], None] | None = None
 
 
 class _Piece:
-    """A range of a segment: free, or under a Block. `before` and `after` are its neighbours in the segment."""
+    """A range of a segment: free, or under a Block. `before` and `after` are its neighbors in the segment."""
 
     __slots__ = ("address", "after", "before", "free", "pool", "size")
 
@@ -76,7 +77,7 @@ class _Pool:
         return piece
 
     def give(self, piece: _Piece) -> None:
-        """Take a piece back and join it with free neighbours."""
+        """Take a piece back and join it with free neighbors."""
         for other in (piece.before, piece.after):
             if other is not None and other.free:
                 del self.pieces[bisect_left(self.pieces, other)]
@@ -176,7 +177,7 @@ class Allocator:
 
     def statistics(self) -> Statistics:
         """The figures as of now."""
-        # Not waiting for the lock: a finaliser may ask while this very thread allocates.
+        # Not waiting for the lock: a finalizer may ask while this very thread allocates.
         if self._lock.acquire(blocking=False):
             try:
                 self._collect()
@@ -225,7 +226,7 @@ class Allocator:
         try:
             return [stream.record_event() for stream in users]
         except NPUDeviceLostError:
-            return []  # nobody uses the memory of a device that is gone
+            return []  # no stream of a lost device uses its memory any more
 
     def _add_segment(self, pool: _Pool, size: int) -> None:
         wanted = SMALL_SEGMENT if pool.small else MIDDLE_SEGMENT if size < MIDDLE else -(-size // SMALL_SEGMENT) * SMALL_SEGMENT
@@ -266,10 +267,8 @@ class Allocator:
             for piece in [piece for piece in pool.pieces if piece.before is None and piece.after is None]:
                 pool.pieces.remove(piece)
                 self._statistics.reserved -= self._segments.pop(piece.address)
-                try:
+                with suppress(NPUDeviceLostError):  # the memory went with its device
                     driver().call("aclrtFree", piece.address)
-                except NPUDeviceLostError:
-                    pass  # the memory went with its device
 
     def _out_of_memory(self, size: int) -> str:
         unused, total = memory_info(self.device)
@@ -295,8 +294,8 @@ _lock = threading.Lock()
 
 def allocator_of(device: int) -> Allocator:
     """The allocator of a device, made at the first call."""
-    found = _allocators.get(device)
-    if found is None:
+    allocator = _allocators.get(device)
+    if allocator is None:
         with _lock:
-            found = _allocators.setdefault(device, Allocator(device))
-    return found
+            allocator = _allocators.setdefault(device, Allocator(device))
+    return allocator

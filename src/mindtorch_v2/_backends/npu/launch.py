@@ -19,30 +19,30 @@ from .streams import Stream, current_stream
 
 
 class Observer(Protocol):
-    """Who wants to know of work that is put into streams; `kind` is "kernel", "copy" or "fill"."""
+    """What a profiler implements to observe work that is put into streams; `kind` is "kernel", "copy" or "fill"."""
 
     def before(self, kind: str, name: str, stream: Stream, nbytes: int) -> Any:
-        """Just before the call that puts it there; the result is given to `after`."""
+        """Called before the work is enqueued; the result is passed to `after`."""
 
     def after(self, token: Any) -> None:
-        """Just after that call, also if it failed."""
+        """Called after the work was enqueued, also if that failed."""
 
 
 observer: Observer | None = None
 
 
 def observed(kind: str, name: str, stream: Stream, nbytes: int) -> AbstractContextManager[None]:
-    """Around a call that puts work into a stream."""
+    """A context around a call that enqueues work, which notifies the observer if one is set."""
     return nullcontext() if observer is None else _observe(observer, kind, name, stream, nbytes)
 
 
 @contextmanager
-def _observe(watching: Observer, kind: str, name: str, stream: Stream, nbytes: int) -> Any:
-    token = watching.before(kind, name, stream, nbytes)
+def _observe(listener: Observer, kind: str, name: str, stream: Stream, nbytes: int) -> Any:
+    token = listener.before(kind, name, stream, nbytes)
     try:
         yield
     finally:
-        watching.after(token)
+        listener.after(token)
 
 
 # ---------------------------------------------------------------- descriptors
@@ -65,8 +65,8 @@ def dtype_code(dtype: np.dtype) -> int:
 
 def address(array: np.ndarray) -> int:
     """Where an array's first element is."""
-    found: int = array.__array_interface__["data"][0]
-    return found
+    pointer: int = array.__array_interface__["data"][0]
+    return pointer
 
 
 def _int64s(values: Sequence[int]) -> Any:
@@ -117,9 +117,9 @@ class _Descriptors:
     def tensors(self, arrays: Sequence[np.ndarray]) -> int:
         mark = len(self._made)
         handles = [self.tensor(array) for array in arrays]
-        made = self._create("TensorList", (ctypes.c_void_p * len(handles))(*handles), len(handles))
+        handle = self._create("TensorList", (ctypes.c_void_p * len(handles))(*handles), len(handles))
         del self._made[mark:-1]  # a list owns its tensors
-        return made
+        return handle
 
     def scalar(self, value: Any) -> int:
         if isinstance(value, np.generic):
@@ -200,13 +200,13 @@ def launch(name: str, *arguments: Any, stream: Stream | None = None) -> None:
             except BaseException:
                 runtime.call("aclDestroyAclOpExecutor", executor)
                 raise
-        watching = observer
-        token = None if watching is None else watching.before("kernel", name, stream, 0)
+        listener = observer
+        token = None if listener is None else listener.before("kernel", name, stream, 0)
         try:
             code = run(None if workspace is None else workspace.address, size, executor, stream.handle)
         finally:
-            if watching is not None:
-                watching.after(token)
+            if listener is not None:
+                listener.after(token)
         if code:
             raise failure(f"aclnn{name}", code, runtime.recent_message())
     finally:

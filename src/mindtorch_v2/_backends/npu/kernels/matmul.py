@@ -1,4 +1,4 @@
-"""Matrix products and convolutions."""
+"""NPU kernels of matrix products and convolutions, which the matrix units compute."""
 
 from __future__ import annotations
 

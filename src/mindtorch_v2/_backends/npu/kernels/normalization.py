@@ -1,4 +1,4 @@
-"""Layer and batch normalisation."""
+"""NPU kernels of layer and batch normalization, forward and backward."""
 
 from __future__ import annotations
 
