@@ -67,7 +67,7 @@ def location_of(saved: str, map_location: MapLocation) -> str:
 
 
 class SourceChangeWarning(Warning):
-    """A class is not what it was when an object of it was saved."""
+    """The source of a module's class differs from the source that was saved with the object."""
 
 
 class CheckpointUnpickler(pickle.Unpickler):
@@ -131,7 +131,8 @@ class _Archive:
 
     def __init__(self, file: BinaryIO) -> None:
         self._size = file.seek(0, os.SEEK_END)
-        # torch packs nothing; what somebody packed afterwards is weights, which hardly shrink.
+        # torch does not compress. What was compressed later is weights, which hardly shrink; a file that grows more is
+        # refused.
         self._left = max(_FREE_BYTES, _MOST_RATIO * self._size)
         try:
             self._zip = zipfile.ZipFile(file)

@@ -60,12 +60,12 @@ class LoadedStorage(TypedStorage):
 
     def changed(self, changes: tuple[np.ufunc, ...], dtype: dt.dtype) -> LoadedStorage:
         """A storage with other values of the same places; all tensors that want them share it."""
-        made = self._changed.get((changes, dtype))
-        if made is None:
-            made = self._changed[changes, dtype] = LoadedStorage(
+        storage = self._changed.get((changes, dtype))
+        if storage is None:
+            storage = self._changed[changes, dtype] = LoadedStorage(
                 lambda: self._with(changes, dtype.np), dtype, self.location, self.numel
             )
-        return made
+        return storage
 
     def _with(self, changes: tuple[np.ufunc, ...], dtype: np.dtype) -> np.ndarray:
         source = self._read() if self.location.startswith("npu") else self.array
@@ -198,13 +198,13 @@ def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) ->
 
 def rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any) -> Parameter:
     """A parameter with attributes of its own."""
-    made = rebuild_parameter(data, requires_grad, backward_hooks)
-    made.__dict__.update(state if isinstance(state, dict) else {})
-    return made
+    parameter = rebuild_parameter(data, requires_grad, backward_hooks)
+    parameter.__dict__.update(state if isinstance(state, dict) else {})
+    return parameter
 
 
 def rebuild_meta(dtype: dt.dtype, size: Any, stride: Any, requires_grad: bool) -> Tensor:
-    """A tensor without data."""
+    """A meta tensor: a size and strides without data, checked to be non-negative integers."""
     if not isinstance(dtype, dt.dtype) or not all(type(number) is int and number >= 0 for number in (*size, *stride)):
         raise RuntimeError("checkpoint asks for a tensor without data whose dtype, size or stride is none")
     tensor = make_meta(tuple(size), dtype.np, tuple(s * dtype.itemsize for s in stride))

@@ -1,6 +1,6 @@
 """A reader of pickles that runs nothing but what a checkpoint of weights needs, and takes no number on trust.
 
-pickle.Unpickler would do for files of friends. A hostile one can make it reserve gigabytes (memo numbers, lengths), set
+pickle.Unpickler would do for trusted files. A hostile one can make it reserve gigabytes (memo numbers, lengths), set
 attributes of whatever it can name, and crash or hang the interpreter with keys that are tuples in tuples. Here every
 length is compared with the file's, calls and attributes are on lists, and keys are looked at before they are hashed.
 """
@@ -31,7 +31,7 @@ _MARK = object()
 
 
 class _Stop(Exception):
-    """The pickle has ended."""
+    """Raised by the STOP opcode to leave the loop over the opcodes."""
 
 
 class RestrictedUnpickler:
@@ -61,7 +61,7 @@ class RestrictedUnpickler:
         self._large_keys = 0
 
     def load(self) -> Any:
-        """The object."""
+        """Read the pickle to its STOP opcode, and return the object on top of the stack."""
         read, steps = self._file.read, _STEPS
         try:
             while True:
@@ -303,9 +303,9 @@ def _frozen(self: RestrictedUnpickler) -> Any:
 
 
 def _new_dict(self: RestrictedUnpickler) -> dict[Any, Any]:
-    made: dict[Any, Any] = {}
-    self._set_items(made, self._popped_to_mark())
-    return made
+    items: dict[Any, Any] = {}
+    self._set_items(items, self._popped_to_mark())
+    return items
 
 
 def _append(self: RestrictedUnpickler) -> None:

@@ -10,7 +10,7 @@ import zipfile
 from collections import OrderedDict
 from pathlib import Path
 from types import FunctionType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
@@ -89,8 +89,8 @@ class CheckpointPickler(_PythonPickler):
         else:
             self._write_global(obj, known)
 
-    # The base class has its own for functions in its table, whatever the method is.
-    dispatch = {**_PythonPickler.dispatch, FunctionType: save_global}
+    # The base class looks functions up in its table, so that overriding the method alone would not do.
+    dispatch: ClassVar[dict[type, Any]] = {**_PythonPickler.dispatch, FunctionType: save_global}
 
     def _write_op(self, function: FunctionType) -> None:
         """The function of an op: torch's are built in, and found in two places."""
@@ -261,19 +261,19 @@ class _LegacyPickler(CheckpointPickler):
         self.itemsizes: dict[str, int] = {}
 
     def persistent_id(self, obj: Any) -> Any:
-        made = super().persistent_id(obj)
-        return None if made is None else (*made, None)
+        identifier = super().persistent_id(obj)
+        return None if identifier is None else (*identifier, None)
 
     def _reference(self, storage: Any) -> StorageReference:
-        made = super()._reference(storage)
-        self.itemsizes.setdefault(made.key, storage.element_size() if made.kind is not self.untyped else 1)
-        return made
+        reference = super()._reference(storage)
+        self.itemsizes.setdefault(reference.key, storage.element_size() if reference.kind is not self.untyped else 1)
+        return reference
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
-        made = super()._reduce_tensor(tensor)
-        if isinstance(made[1][0], StorageReference):
-            self.itemsizes.setdefault(made[1][0].key, tensor.itemsize if made[0] is _REBUILD_TENSOR else 1)
-        return made
+        reduced = super()._reduce_tensor(tensor)
+        if isinstance(reduced[1][0], StorageReference):
+            self.itemsizes.setdefault(reduced[1][0].key, tensor.itemsize if reduced[0] is _REBUILD_TENSOR else 1)
+        return reduced
 
 
 def folder_name(target: Any) -> str:

@@ -18,7 +18,7 @@ _SPARSE_IN_TORCH = ("sum", "prod", "amax", "amin")
 
 
 def check_strided(name: str, *tensors: Tensor) -> None:
-    """Refuse sparse tensors."""
+    """NotImplementedError or, where torch refuses it too, ValueError for a sparse input of the function `name`."""
     for tensor in tensors:
         if tensor.layout is not strided:
             if name in _SPARSE_IN_TORCH:
