@@ -43,9 +43,7 @@ def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices)
-    # Seen as unsigned, a negative index is a huge one, so that one maximum checks both bounds.
-    unsigned = np.uint64 if indices.dtype.itemsize == 8 else np.uint32
-    if indices.size and np.maximum.reduce(indices.view(unsigned), None) >= weight.shape[0]:
+    if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
         raise IndexError("index out of range in self")
     return weight.take(indices, 0)
 
