@@ -64,7 +64,7 @@ _WHOLE = {"max": "amax", "min": "amin"}
 
 
 def _whole(op: OpSpec, value: Tensor, args: list[Any], level: Level) -> Any:
-    """A reduction of all elements of each sample."""
+    """A reduction over all dims of each sample, as one over dim 1 of the flattened samples."""
     name = op.schema.name
     flat = aten.reshape(value, (level.size, -1)) if level.size else aten.reshape(value, (0, math.prod(value.shape[1:])))
     if name in _WHOLE:
@@ -155,14 +155,14 @@ def unsqueezed(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 @rule(Batching.SHAPE_IN_PLACE)
 def in_place_shape(op: OpSpec, args: list[Any], level: Level) -> Any:
-    """The tensor stays the same object and gets another shape."""
+    """In-place shape ops: the batched tensor stays the same object, its value is replaced."""
     args[0]._value = getattr(aten, op.schema.name[:-1])(*args)._value
     return args[0]
 
 
 @rule(Batching.STRIDED)
 def restrided(op: OpSpec, args: list[Any], level: Level) -> Any:
-    """Each sample has memory of its own for this."""
+    """as_strided and the like: strides count in a sample's own memory, so each sample is copied first."""
     values = [value_at(arg, level.number) for arg in args]
     return aten.stack(
         [

@@ -25,7 +25,7 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _looking_at(storage: Storage, like: np.ndarray, offset: int) -> np.ndarray:
+def _view_of_storage(storage: Storage, like: np.ndarray, offset: int) -> np.ndarray:
     """A view of a storage's memory with the shape, strides and dtype of another array."""
     if not like.size:
         return np.empty(like.shape, like.dtype)
@@ -68,7 +68,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     else:
         offset = _address(array) - _address(owner_of(array)) if array.size else 0
         storage = _copied_storage(storage_of(self), memo)
-        copied = _on_storage(type(self), _looking_at(storage, array, offset), storage, False)
+        copied = _on_storage(type(self), _view_of_storage(storage, array, offset), storage, False)
         copied._keys = self._keys & ~AUTOGRAD
     memo[id(self)] = copied
     if self._keys & AUTOGRAD:

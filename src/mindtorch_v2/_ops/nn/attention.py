@@ -37,7 +37,7 @@ def _by_kv_head(array, kv_heads):
 
 
 def _scores(query, key, is_causal, attn_mask, factor):
-    """query keyᵀ, scaled, with what may not be seen at -inf."""
+    """query keyᵀ, scaled, with -inf where the mask forbids attention."""
     heads, kv_heads = query.shape[1], key.shape[1]
     scaled = query * query.dtype.type(factor)
     if heads == kv_heads:
@@ -228,7 +228,7 @@ def _check(query, key, value):
 
 
 def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):
-    """Whether the fused kernel does it."""
+    """Whether the fused kernel takes these arguments; if not, attention is composed of ops."""
     if not (q.ndim == k.ndim == v.ndim == 4 and dropout_p == 0 and q.size and k.size):
         return False
     if not (q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3] and k.shape == v.shape):

@@ -33,12 +33,12 @@ def _noise(input, p, features):
     return aten.div_(aten.bernoulli_(_empty(input, features), 1 - p), 1 - p)
 
 
-# What keeps mean and variance of selu's outputs: dropped elements become -alpha.
+# selu's scale * alpha: dropped elements become its negative, the value that selu saturates at.
 _ALPHA = 1.7580993408473766
 
 
 def _alpha_noise(input, p, features):
-    """What to multiply by, and what to add."""
+    """The factor and the shift of each element, which keep the mean and variance of selu's outputs."""
     noise = aten.bernoulli_(_empty(input, features), 1 - p)
     a = 1.0 / ((_ALPHA * _ALPHA * p + 1) * (1 - p)) ** 0.5
     shift = aten.add_(aten.mul_(aten.add(noise, -1), _ALPHA * a), _ALPHA * a * p)

@@ -17,8 +17,8 @@ _FLOAT32 = np.dtype(np.float32)
 # ---------------------------------------------------------------- within two numbers
 
 
-def _outside(g):
-    """What the gradient is outside of the bounds, as the tensor that torch makes of it."""
+def _zero_scalar(g):
+    """The gradient outside of the bounds: a 0-d zero, which torch makes as an op of its own."""
     return aten.scalar_tensor(0.0, dtype=g.dtype)
 
 
@@ -78,7 +78,7 @@ def _both(first, second, g):
 
 
 def _clamp_grad(g, self, min, max):
-    zero = _outside(g)
+    zero = _zero_scalar(g)
     if min is not None and max is not None:
         inside = _both(self >= min, self <= max, g)
     else:
@@ -89,7 +89,7 @@ def _clamp_grad(g, self, min, max):
 clamp.vjp(self=_clamp_grad)
 
 
-def _met(name, self, bound, out):
+def _promoted(name, self, bound, out):
     """An array and its bound, promoted to a common dtype."""
     if self.dtype.kind == "c":
         raise no_order()
@@ -115,7 +115,7 @@ def clamp_min(self, min, out=None):
     tensor([-1.0000,  0.5000])
     """
     if self.dtype is not _FLOAT32:
-        self, min = _met("clamp_min", self, min, out)
+        self, min = _promoted("clamp_min", self, min, out)
     return np.maximum(self, number(min, self.dtype), out=out)
 
 
@@ -137,7 +137,7 @@ def clamp_max(self, max, out=None):
     tensor([0.5000, 1.0000])
     """
     if self.dtype is not _FLOAT32:
-        self, max = _met("clamp_max", self, max, out)
+        self, max = _promoted("clamp_max", self, max, out)
     return np.minimum(self, number(max, self.dtype), out=out)
 
 
@@ -171,7 +171,7 @@ def clamp_tensor(self, min, max, out=None):
 def _clamp_tensor_min_grad(g, self, min, max):
     if min is None:
         return None
-    zero = _outside(g)
+    zero = _zero_scalar(g)
     # Bounds that cross: the upper one wins, so the lower one counts only where it is below.
     reached = self < min if max is None else _both(self < min, min < max, g)
     return aten.where(reached, g, zero)
@@ -180,7 +180,7 @@ def _clamp_tensor_min_grad(g, self, min, max):
 def _clamp_tensor_max_grad(g, self, min, max):
     if max is None:
         return None
-    zero = _outside(g)
+    zero = _zero_scalar(g)
     reached = self > max
     if min is not None:
         crossed = max < min

@@ -152,8 +152,8 @@ def unique_without_repeats(input: Tensor, return_inverse: bool = False, return_c
 # ---------------------------------------------------------------- searchsorted
 
 
-def _meet(first, second):
-    """Two arrays in one dtype; extension floats are compared as float32."""
+def _promoted(first, second):
+    """Both arrays in a common dtype; extension floats are compared as float32."""
     first, second = _comparable(first), _comparable(second)
     if first.dtype == second.dtype:
         return first, second
@@ -178,7 +178,7 @@ def _look_up(edges, values, side, out_int32, sorter, name):
                 f"{list(edges.shape)} and got sorter tensor {list(sorter.shape)}"
             )
         edges = np.take_along_axis(edges, sorter, -1)
-    edges, values = _meet(edges, values)
+    edges, values = _promoted(edges, values)
     if edges.ndim == 1:
         indices = edges.searchsorted(values, side)
     else:
@@ -274,7 +274,7 @@ def bucketize_number(self, boundaries, out_int32, right):
 
 
 def _is_in(elements, tests, invert):
-    elements, tests = _meet(elements, tests)
+    elements, tests = _promoted(elements, tests)
     return np.isin(elements, tests, invert=invert)
 
 

@@ -128,7 +128,7 @@ def _innermost(array, dims, keep_last):
     return array.transpose(order), np.argsort(order)
 
 
-def _through(name, array, dims, dtype, last=None, **options):
+def _transform(name, array, dims, dtype, last=None, **options):
     """A transform of NumPy's over dims that become the innermost of the result; `last` is its size in the last one, where
     that is not the array's."""
     turned, back = _innermost(array, dims, last is not None)
@@ -165,7 +165,7 @@ def fft_c2c(self, dim, normalization, forward):
     if not dim:
         return self.copy()
     kind = self.dtype
-    spectrum = _through(_FORWARD, self, dim, kind) if forward else _through(_BACKWARD, self, dim, kind, norm="forward")
+    spectrum = _transform(_FORWARD, self, dim, kind) if forward else _transform(_BACKWARD, self, dim, kind, norm="forward")
     return _scaled(spectrum, dim, normalization, self.shape).astype(kind, copy=False)
 
 
@@ -189,7 +189,7 @@ def _half(shape, dim):
 def fft_r2c(self, dim, normalization, onesided):
     kind = _complex(self.dtype)
     size = self.shape[dim[-1]]
-    spectrum = _through(_OF_REAL, self, dim, kind, size // 2 + 1) if onesided else _through(_FORWARD, self, dim, kind, size)
+    spectrum = _transform(_OF_REAL, self, dim, kind, size // 2 + 1) if onesided else _transform(_FORWARD, self, dim, kind, size)
     return _scaled(spectrum, dim, normalization, self.shape).astype(kind, copy=False)
 
 
@@ -230,8 +230,8 @@ def _real_shape(self, dim, normalization, last_dim_size):
 )
 def fft_c2r(self, dim, normalization, last_dim_size):
     if len(dim) > 1:
-        self = _through(_BACKWARD, self, dim[:-1], self.dtype, norm="forward")
-    signal = _through(_TO_REAL, self, dim[-1:], self.real.dtype, last_dim_size, n=last_dim_size, norm="forward")
+        self = _transform(_BACKWARD, self, dim[:-1], self.dtype, norm="forward")
+    signal = _transform(_TO_REAL, self, dim[-1:], self.real.dtype, last_dim_size, n=last_dim_size, norm="forward")
     return _scaled(signal, dim, normalization, signal.shape).astype(signal.dtype, copy=False)
 
 

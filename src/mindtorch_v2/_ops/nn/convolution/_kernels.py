@@ -86,7 +86,7 @@ def _is_pointwise(kernel: Ints, padding: Ints) -> bool:
     return all(k == 1 for k in kernel) and not any(padding)
 
 
-def _picked(input: np.ndarray, stride: Ints, out: Ints) -> np.ndarray:
+def _strided_points(input: np.ndarray, stride: Ints, out: Ints) -> np.ndarray:
     """The elements under a 1x1 kernel, as (N, C, points)."""
     if input.shape[2:] != out:
         input = input[(..., *[slice(0, (n - 1) * s + 1, s) for n, s in zip(out, stride, strict=True)])]
@@ -123,7 +123,7 @@ def forward(
     if _is_depthwise(weight.shape, groups):
         return _depthwise(input, weight, shift, stride, padding, dilation, output)
     if _is_pointwise(kernel, padding):
-        points = _picked(input, stride, out)
+        points = _strided_points(input, stride, out)
         if groups == 1:
             np.matmul(weight.reshape(count, -1), points, output.reshape(len(input), count, -1))
         else:
@@ -160,7 +160,7 @@ def weight_grad(
     if _is_depthwise(weight_shape, groups):
         return _depthwise_weight_grad(grad, input, weight_shape, stride, padding, dilation)
     if _is_pointwise(kernel, padding):
-        points = _picked(input, stride, grad.shape[2:])
+        points = _strided_points(input, stride, grad.shape[2:])
         flat = grad.reshape(*grad.shape[:2], -1)
         if groups == 1:
             per_sample = np.matmul(flat, points.swapaxes(1, 2))
@@ -184,7 +184,7 @@ def weight_grad(
     return total.reshape(weight_shape)
 
 
-def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
+def _flipped_weight(weight: np.ndarray, groups: int) -> np.ndarray:
     """The weight of the convolution that computes the input's gradient: channels swapped, the kernel flipped."""
     by_group = _grouped(weight, groups, 0).swapaxes(1, 2)
     turned = by_group[(..., *[slice(None, None, -1)] * (weight.ndim - 2))]
@@ -199,7 +199,7 @@ def input_grad(
         return np.zeros(shape, grad.dtype)
     kernel = weight.shape[2:]
     if _is_pointwise(kernel, padding):
-        return _spread_points(grad, shape, weight, stride, groups)
+        return _pointwise_input_grad(grad, shape, weight, stride, groups)
     around = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
     back = (
         all(s == 1 for s in stride)
@@ -208,11 +208,11 @@ def input_grad(
     )
     # As a convolution it gathers windows of the gradient's channels; the other way it scatters those of the input's.
     if back and (shape[1] >= grad.shape[1] or _is_depthwise(weight.shape, groups)):
-        return forward(grad, _turned(weight, groups), None, stride, around, dilation, groups)
+        return forward(grad, _flipped_weight(weight, groups), None, stride, around, dilation, groups)
     return _scattered(grad, shape, weight, stride, padding, dilation, groups)
 
 
-def _spread_points(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, groups: int) -> np.ndarray:
+def _pointwise_input_grad(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, groups: int) -> np.ndarray:
     """The input gradient of a 1x1 kernel: zero except at the strided elements."""
     flat = grad.reshape(*grad.shape[:2], -1)
     if groups == 1:

@@ -243,7 +243,7 @@ def _declare(dims):
     zeros = ", ".join(["0"] * dims)
 
     def unbatched(input, run, name=name):
-        """A single sample is a batch of one."""
+        """Runs a single sample, without the batch dim, as a batch of one."""
         if input._array.ndim == dims + 1:
             return run(input.unsqueeze(0)).squeeze(0)
         if input._array.ndim != dims + 2:
