@@ -1,4 +1,4 @@
-"""What checkpoint files call things, and what those are here."""
+"""The global names in checkpoint files, and the objects of this package that they stand for."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class RestrictedUnpickler:
         except RecursionError:
             raise pickle.UnpicklingError("Weights only load failed. It is nested too deeply.") from None
         except RuntimeError:
-            raise  # what is said about tensors and storages
+            raise  # about tensors and storages, with a message of its own
         except Exception as error:
             raise pickle.UnpicklingError(f"Weights only load failed. {type(error).__name__}: {error}") from error
 
@@ -157,7 +157,7 @@ class RestrictedUnpickler:
     # ------------------------------------------------------------------ names and calls
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a pickle means by a name; UnpicklingError if it is on no list."""
+        """The object of a global name; UnpicklingError if the name is on no list."""
         known = SAFE.get((module, name))
         if known is None:
             known = self._allowed.get((module, name))
@@ -232,7 +232,7 @@ def _listed(value: Any) -> Iterable[Any]:
 
 
 def _restore(target: Any, state: Any) -> None:
-    """What pickle does with the state of an object."""
+    """Apply an object's state, as pickle's BUILD opcode does."""
     restore = getattr(target, "__setstate__", None)
     if restore is not None:
         restore(state)

@@ -15,7 +15,7 @@ from .._dispatch.registry import OpSpec, aten, packets
 from ._batched import BatchedTensor, Level, batched, data_dependent, find_level, level_of, samples, spread, value_at
 
 Rule = Callable[[OpSpec, list[Any], Level], Any]
-# By what the op's declaration says; a rule may return NotImplemented, and the op runs sample by sample.
+# By the kind in the op's declaration; where a rule returns NotImplemented, the op runs sample by sample.
 _RULES: dict[Batching, Rule] = {}
 
 
@@ -118,7 +118,7 @@ def _stacked(results: list[Any], number: int) -> Any:
 
 
 class Randomness(interception.Mode):
-    """On while a vmap runs: ops that draw random numbers do what its `randomness` says."""
+    """The dispatch mode of a running vmap, which runs random ops as its `randomness` demands."""
 
     def __init__(self, level: Level) -> None:
         self.level = level

@@ -260,7 +260,7 @@ def jacrev(
 ) -> Callable[..., Any]:
     """The Jacobian of `func`: for each output and chosen input a tensor of shape (*output shape, *input shape).
 
-    One backward pass for each element of the outputs, whatever `chunk_size` says.
+    One backward pass for each element of the outputs; `chunk_size` changes nothing.
     """
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")

@@ -1,4 +1,4 @@
-"""Which Ascend device a thread works on. CANN keeps that per thread, so every thread says it once before it calls."""
+"""Which Ascend device a thread works on. CANN keeps that per thread, so every thread sets it before its first call."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Driver:
         return function(*arguments)
 
     def recent_message(self) -> str:
-        """What CANN says about the last failure of this thread; asking clears it."""
+        """CANN's message about the last failure of this thread; reading clears it."""
         return self._calls["aclGetRecentErrMsg"]().strip()
 
     def phases(self, operator: str) -> tuple[Any, Any]:

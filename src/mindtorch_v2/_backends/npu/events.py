@@ -1,4 +1,4 @@
-"""Events: marks in a stream that can be waited for and, with timing, know when the device reached them."""
+"""Events: marks in a stream that can be waited for and, with timing, record when the device passed them."""
 
 from __future__ import annotations
 

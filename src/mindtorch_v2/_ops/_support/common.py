@@ -74,12 +74,12 @@ def cpp_name(array: np.ndarray | np.dtype) -> str:
 
 
 def no_kernel(name: str, array: np.ndarray | np.dtype) -> NotImplementedError:
-    """What torch raises where its kernel of this name does not take a dtype."""
+    """torch's NotImplementedError of the kernel `name` for a dtype (or an array's) that it does not support."""
     return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(array)}'")
 
 
 def unexpected_dtype(expected: np.ndarray | np.dtype, actual: np.ndarray | np.dtype) -> RuntimeError:
-    """What torch raises where a kernel is given two dtypes."""
+    """torch's RuntimeError for a kernel whose operands differ in dtype."""
     return RuntimeError(f"expected scalar type {scalar_name(expected)} but found {scalar_name(actual)}")
 
 

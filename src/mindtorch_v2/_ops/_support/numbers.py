@@ -46,7 +46,7 @@ def check_width(value: int) -> None:
 
 
 def overflow(dtype: np.dtype[Any]) -> RuntimeError:
-    """What torch says of a number that a dtype cannot hold."""
+    """torch's RuntimeError for a number that a dtype cannot hold."""
     kind = dt.from_numpy(dtype)
     name = kind.cpp_name if dtype.kind not in "iu" or kind is dt.int32 else f"{kind.name}_t"
     return RuntimeError(f"value cannot be converted to type {name} without overflow")

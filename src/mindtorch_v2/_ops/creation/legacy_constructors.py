@@ -16,7 +16,7 @@ from .from_data import as_tensor, tensor
 
 
 def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
-    """What the constructors do: a size gives memory without values, data is copied, a tensor is shared."""
+    """Common to all constructors: a size gives uninitialized memory, data is copied, a tensor is aliased."""
     if device is not None and Device(device).type != "cpu":
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {Device(device).type} was passed")
     if not args:

@@ -38,7 +38,7 @@ def positions(index, dim):
 
 
 def _checked(self, dim, index, name, source=None):
-    """The dim from the front, after torch's checks; of an index without elements only the dim is looked at."""
+    """The dim from the front, after torch's checks; for an empty index only the dim is checked."""
     ndim = self.ndim
     if not -ndim <= dim < ndim:
         dim = normal_dim(dim, ndim)

@@ -234,7 +234,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _value(self: Tensor, value: Any) -> Any:
-    """What is assigned: a tensor as it is, a number checked against the dtype it goes into."""
+    """The assigned value: a tensor as it is, a number checked against the target's dtype."""
     if isinstance(value, Tensor):
         return value
     if value.__class__ not in (int, float, bool, complex):

@@ -29,7 +29,7 @@ def reduced_in_ops(values, reduction):
 
 
 def mean_factor(count: int, reduction: int) -> float:
-    """What each element's slope is multiplied by on the way back through the reduction."""
+    """The factor of each element's gradient from the reduction: 1 / count for the mean, else 1."""
     return 1.0 / max(count, 1) if reduction == MEAN else 1.0
 
 

@@ -257,7 +257,10 @@ def _sample_grad(grad_output, input, places, mode, padding_mode, align_corners, 
 
 
 def _sample_in_ops(input, grid, mode, padding_mode, align_corners):
-    """What `_sample` computes. Within a cell every place is linear in the grid, so cells and slopes are constants."""
+    """`_sample` composed of ops, for second derivatives.
+
+    Within a cell every place is linear in the grid, so cells and slopes are constants.
+    """
     sizes = input._array.shape[2:]
     numbers = grid._array
     images = input.reshape(*input.shape[:2], math.prod(sizes))

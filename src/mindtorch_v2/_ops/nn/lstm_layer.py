@@ -52,11 +52,11 @@ def fused_lstm(input, state, weights, reverse, train):
 
 # Inside, samples are the last dim, so that each gate of a step is one contiguous (H, N) block. A step's product is
 # [w_ih | w_hh | bias] with [x; h; 1]: the operands of all steps stand in one array, into which each step writes its h
-# for the next. Steps are in the order in which they are taken; only input and output know of `reverse`.
+# for the next. Steps are in the order in which they are taken; `reverse` concerns input and output only.
 
 
 class _Workspace:
-    """What forward keeps for backward, as views of one buffer."""
+    """The intermediate arrays that forward saves for backward, as views of one buffer."""
 
     def __init__(self, steps, batch, features, size, dtype, buffer=None):
         shapes = (
@@ -209,7 +209,7 @@ def _(
 
 
 def _slopes(kept):
-    """What the gradients of h and c are multiplied by on their way to each gate, and that of h to c, for all steps."""
+    """For all steps: the derivatives of c and h by each gate's input, and of h by c."""
     slopes = np.empty_like(kept.gates)
     i, f, g, o = (kept.gates[:, k] for k in range(4))
     si, sf, sg, so = (slopes[:, k] for k in range(4))

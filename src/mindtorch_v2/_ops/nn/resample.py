@@ -68,7 +68,7 @@ def _nearest(size: int, out: int, align_corners: bool, scale: float | None) -> T
 
 
 def _nearest_in_plane(size: int, out: int, align_corners: bool, scale: float | None) -> Taps:
-    """In two dims an equal or doubled size repeats every element once or twice, whatever the factor said."""
+    """In two dims an equal or doubled size repeats every element once or twice, independent of the scale factor."""
     if out in (size, 2 * size):
         return ((np.arange(out) // (out // size), None),)
     return _nearest(size, out, align_corners, scale)

@@ -64,7 +64,7 @@ def count(self, *_rest):
 
 
 def conj(value):
-    """What a formula multiplies by where torch writes `.conj()`: nothing happens to real tensors and numbers."""
+    """The conjugate, for the formulas where torch writes `.conj()`; real tensors and numbers are returned as they are."""
     kind = value.__class__
     if kind is float or kind is int:
         return value

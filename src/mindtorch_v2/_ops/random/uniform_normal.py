@@ -207,7 +207,7 @@ _like_op(
 
 
 def _normal(count, kind, source, mean, std, contiguous=True):
-    """`count` normals of a real floating point dtype. Many at once are made in groups, few of them one by one."""
+    """`count` normals of a real floating point dtype. As in torch, 16 or more come from groups of 16, fewer one by one."""
     if count < 16 or not contiguous:
         numbers = source.normal_pairs(count)
         if std != 1 or mean != 0:

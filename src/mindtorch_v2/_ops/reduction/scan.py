@@ -224,7 +224,7 @@ def _logcumsumexp_grad(g, self, dim, result):
     """Each sign on its own, as logarithms, so that nothing overflows."""
     if not self._array.size or not self._array.ndim:
         return g
-    if g._array.dtype.kind == "c":  # whose logarithms know no sign
+    if g._array.dtype.kind == "c":  # a complex logarithm needs no split by sign
         turned = aten.flip(conj(g).log() - result, (dim,))
         return conj((aten.flip(aten.logcumsumexp(turned, dim), (dim,)) + self).exp())
     lowest = aten.scalar_tensor(float(np.finfo(np.float64 if g._array.dtype == np.float64 else np.float32).min), dtype=g.dtype)
@@ -449,7 +449,7 @@ def _spaced(self, spacing, dim, edge_order):
 
 
 def _check_gradient(self, spacings, dim, edge_order):
-    """What torch.gradient refuses; `spacings` is None where they were not given one for each dim."""
+    """Checks of torch.gradient's arguments; `spacings` is None unless one was given for each dim."""
     if self._array.dtype == np.uint8:
         raise RuntimeError("torch.gradient does not support uint8 input.")
     ndim = self._array.ndim

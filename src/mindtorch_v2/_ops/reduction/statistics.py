@@ -104,7 +104,7 @@ def _mean_tangent(t, dim, keepdim):
 
 
 def _with_unbiased(name, returns):
-    """The forms that say `unbiased` where the first one says `correction`."""
+    """Declares the overloads that take `unbiased` in place of `correction`."""
     composite(
         f"{name}(Tensor self, bool unbiased=True) -> {returns}",
         lambda self, unbiased: getattr(aten, name)(self, None, correction=int(unbiased)),

@@ -128,7 +128,7 @@ def reshape_alias(self, size, stride):
         viewed = self.reshape(size, copy=False)
     except ValueError:
         return restride(self, size, wanted)
-    # What reshape() asks for is what NumPy gives; it is far quicker than finding the memory an array looks at.
+    # The size and strides that reshape() passes are those of NumPy's own reshape, which needs no search for the memory.
     return viewed if viewed.strides == wanted else restride(self, size, wanted)
 
 

@@ -36,7 +36,7 @@ COMPUTED = NUMBERS | _named(dt.bool_)
 
 
 class Call:
-    """What a kernel needs beside the op's arguments: the device, room for results, and a way to run operators."""
+    """The context of one kernel call: the device, memory for results, and CANN's operators."""
 
     __slots__ = ("args", "index", "op")
 

@@ -1,4 +1,4 @@
-"""What a convolution refuses, in the order in which torch looks at it."""
+"""Checks of a convolution's arguments, in the order of torch's."""
 
 from __future__ import annotations
 

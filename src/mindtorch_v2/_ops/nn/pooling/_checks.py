@@ -1,4 +1,4 @@
-"""What pooling refuses, in torch's words: reached only by calls with wrong arguments."""
+"""Checks of pooling's arguments, with torch's messages: reached only by calls with wrong arguments."""
 
 from __future__ import annotations
 

@@ -273,7 +273,7 @@ def max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode):
 
 
 def _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override):
-    """What each window's sum is divided by: a number, or an array where windows reach beyond what counts."""
+    """The divisor of each window's sum: a number, or an array where windows reach beyond the elements that count."""
     if divisor_override is not None:
         return divisor_override
     if not ceil_mode and (count_include_pad or not any(padding)):
