@@ -149,7 +149,7 @@ def number(value):
     return f"{value:.4g}" if size >= 1 else f"{value:.3f}" if size >= 0.1 else f"{value:.2g}"
 
 
-def summarise(name, unit, kind, rounds, errors):
+def summarize(name, unit, kind, rounds, errors):
     """Fold the samples of one output row into a record; plain timings take the best, others the median."""
     record = {"name": name, "unit": unit, "kind": kind}
     fold = statistics.median if kind else min
@@ -253,7 +253,7 @@ def main():
                 count = min(rounds, registry.ROUNDS_AT.get(size, rounds))
                 taken, errors = compare(sides, row, size, thread, count, args.quick)
                 for name, unit, kind in outputs:
-                    record = summarise(name, unit, kind, taken, errors)
+                    record = summarize(name, unit, kind, taken, errors)
                     record.update(name=name + suffix, group=group)
                     records.append(record)
                     show(record)

@@ -1,4 +1,4 @@
-/* Layer and batch normalisation with their derivatives. */
+/* Layer and batch normalization with their derivatives. */
 #include "ops.h"
 
 /* ---------------------------------------------------------------- layer norm: rows of `width` elements */

@@ -19,7 +19,7 @@ static _Thread_local Context *current_context;
 static _Thread_local char recent_message[1024];
 static _Thread_local char returned_message[1024];
 static Context default_contexts[MAX_DEVICES];
-static _Atomic bool initialised;
+static _Atomic bool initialized;
 static _Atomic int64_t calls;
 
 /* ---------------------------------------------------------------- messages and counters */
@@ -88,7 +88,7 @@ void read_faults(void) {
 
 /* Every call of the ABI that reaches the device starts here. */
 EXPORT int sim_enter(void) {
-    if (!initialised) return sim_fail(ACL_ERROR_UNINITIALIZE, "aclInit has not been called");
+    if (!initialized) return sim_fail(ACL_ERROR_UNINITIALIZE, "aclInit has not been called");
     int64_t call = ++calls;
     if (fault.lost_after >= 0 && call > fault.lost_after && !device_lost) {
         device_lost = true;
@@ -102,17 +102,17 @@ EXPORT int sim_enter(void) {
 
 EXPORT aclError aclInit(const char *config) {
     (void)config;
-    if (initialised) return sim_fail(ACL_ERROR_REPEAT_INITIALIZE, "aclInit was called twice");
+    if (initialized) return sim_fail(ACL_ERROR_REPEAT_INITIALIZE, "aclInit was called twice");
     read_faults();
     for (int i = 0; i < MAX_DEVICES; i++) default_contexts[i].device = i;
-    initialised = true;
+    initialized = true;
     return ACL_SUCCESS;
 }
 
 EXPORT aclError aclFinalize(void) {
-    if (!initialised) return sim_fail(ACL_ERROR_UNINITIALIZE, "aclInit has not been called");
+    if (!initialized) return sim_fail(ACL_ERROR_UNINITIALIZE, "aclInit has not been called");
     for (int i = 0; i < device_count(); i++) end_streams(i);
-    initialised = false;
+    initialized = false;
     return ACL_SUCCESS;
 }
 

@@ -1,4 +1,4 @@
-"""A variational autoencoder: reparameterised samples, a sum of two losses, pictures from noise."""
+"""A variational autoencoder: reparameterized samples, a sum of two losses, pictures from noise."""
 
 import torch
 from torch import nn, optim

@@ -1,4 +1,4 @@
-"""Questions about a tensor, as functions: each is a method of the tensor, too."""
+"""Predicates of a tensor (`is_conj`, `is_signed` ...) as functions and methods."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from .._core.tensor import Tensor
 from .._dispatch.errors import type_name
 
 
-def _asked(name: str, answer: Callable[[Tensor], bool]) -> Callable[[Any], bool]:
-    """The function of that name, which takes tensors only."""
+def _predicate(name: str, test: Callable[[Tensor], bool]) -> Callable[[Any], bool]:
+    """A public function for a predicate; TypeError for what is no tensor."""
 
-    def question(input: Any) -> bool:
+    def predicate(input: Any) -> bool:
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type_name(input)}")
-        return answer(input)
+        return test(input)
 
-    question.__name__ = question.__qualname__ = name
-    return question
+    predicate.__name__ = predicate.__qualname__ = name
+    return predicate
 
 
-def _never(_self: Tensor) -> bool:
-    """Conjugates and negatives are computed at once: no tensor merely stands for one."""
+def _not_lazy(_self: Tensor) -> bool:
+    """`is_conj` and `is_neg`: conjugates and negatives are computed eagerly, so no tensor is a lazy one."""
     return False
 
 
 def is_shared(self: Tensor) -> bool:
-    """Whether other processes see the memory: never."""
+    """Whether the memory is shared between processes, which is not supported."""
     return False
 
 
@@ -39,10 +39,10 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 FUNCTIONS = {
-    "is_conj": _asked("is_conj", _never),
-    "is_neg": _asked("is_neg", _never),
-    "is_signed": _asked("is_signed", lambda t: t.dtype.is_signed),
-    "is_inference": _asked("is_inference", is_inference),
+    "is_conj": _predicate("is_conj", _not_lazy),
+    "is_neg": _predicate("is_neg", _not_lazy),
+    "is_signed": _predicate("is_signed", lambda t: t.dtype.is_signed),
+    "is_inference": _predicate("is_inference", is_inference),
 }
 METHODS = {
     "is_conj": FUNCTIONS["is_conj"],

@@ -94,8 +94,8 @@ def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -
     if not self._keys & SPARSE:
         return self.to(dtype) if dtype is not None else self  # type: ignore[no-any-return]
     zeros = aten.zeros(tuple(self.shape), dtype=self.dtype)
-    made = aten.index_put(zeros, list(aten.unbind(self._coordinates, 0)), self._entries, True)
-    return made.to(dtype) if dtype is not None else made
+    dense = aten.index_put(zeros, list(aten.unbind(self._coordinates, 0)), self._entries, True)
+    return dense.to(dtype) if dtype is not None else dense
 
 
 def coalesce(self: Any) -> SparseTensor:
@@ -161,7 +161,7 @@ def _sparse_repr(self: SparseTensor, **options: Any) -> str:
 
 
 def _sparse_to(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
-    """`to` converts the values."""
+    """`to` of a sparse tensor: the values are converted, the coordinates stay."""
     entries = self._entries.to(*args, **kwargs)
     return self if entries is self._entries else _with(self, entries)
 
@@ -179,8 +179,8 @@ def sparse_product(sparse: Any, dense: Any) -> Tensor:
         raise RuntimeError(f"mm: Expected 'mat1' with {sparse.shape[1]} columns to match {wide.shape[0]} rows of 'mat2'")
     parts = aten.mul(aten.index_select(wide, 0, columns), aten.unsqueeze(sparse._entries, 1))
     zeros = aten.zeros((sparse.shape[0], wide.shape[1]), dtype=parts.dtype)
-    made = aten.index_add(zeros, 0, rows, parts)
-    return aten.squeeze(made, 1) if vector else made
+    product = aten.index_add(zeros, 0, rows, parts)
+    return aten.squeeze(product, 1) if vector else product
 
 
 # ---------------------------------------------------------------- ops that sparse tensors take part in
@@ -215,8 +215,8 @@ def _mul(self: Any, other: Any) -> Any:
         if not self._keys & SPARSE:
             self, other = other, self
         dense = to_dense(other).expand(self.shape)  # type: ignore[attr-defined]
-        held = coalesce(self)
-        return _with(held, aten.mul(held._entries, aten.index(dense, list(aten.unbind(held._coordinates, 0)))))
+        coalesced = coalesce(self)
+        return _with(coalesced, aten.mul(coalesced._entries, aten.index(dense, list(aten.unbind(coalesced._coordinates, 0)))))
     return _with(self, aten.mul(self._entries, other))
 
 

@@ -1,4 +1,4 @@
-"""What checkpoint files call things, and what those are here."""
+"""The global names in checkpoint files, and the objects of this package that they stand for."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ SAFE: dict[tuple[str, str], Any] = {
     ("torch.storage", "UntypedStorage"): STORAGE_TYPES["UntypedStorage"],
     ("torch.serialization", "_get_layout"): get_layout,
 }
-# What only files of friends may mention, and is not where its name says.
+# Names that only a trusted file may mention, for objects that moved.
 _ELSEWHERE: dict[tuple[str, str], Any] = {
     ("torch._C", "Generator"): LoadedGenerator,
     ("torch._C", "_VariableFunctionsClass"): aten,

@@ -41,7 +41,7 @@ user_safe: dict[tuple[str, str], Any] = {}
 
 
 def location_of(saved: str, map_location: MapLocation) -> str:
-    """Where a storage goes that was saved from `saved`."""
+    """The location, such as "cpu" or "npu:0", for a storage that was saved from `saved`."""
     if map_location is None:
         wanted = saved
     elif isinstance(map_location, dict):
@@ -56,7 +56,7 @@ def location_of(saved: str, map_location: MapLocation) -> str:
             backends.load("npu")
             return str(backends.resolved(Device(wanted)))
         except AssertionError:
-            pass  # no such device here: said below
+            pass  # no such device: raised below
     if kind not in ("cpu", "meta"):
         raise RuntimeError(
             f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() is "
@@ -67,11 +67,11 @@ def location_of(saved: str, map_location: MapLocation) -> str:
 
 
 class SourceChangeWarning(Warning):
-    """A class is not what it was when an object of it was saved."""
+    """The source of a module's class differs from the source that was saved with the object."""
 
 
 class CheckpointUnpickler(pickle.Unpickler):
-    """Resolves torch's names, whatever they are: for files that the user trusts."""
+    """Resolves every name, torch's to this package's: for files that the user trusts."""
 
     def __init__(self, file: Any, storages: Callable[..., Any], **options: Any) -> None:
         super().__init__(file, **options)

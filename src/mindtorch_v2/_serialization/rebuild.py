@@ -110,7 +110,7 @@ def tensor_of(loaded: LoadedStorage, offset: int, size: Any, stride: Any, dtype:
     """A tensor that looks at a part of a storage; RuntimeError if that part lies outside it."""
     if not isinstance(loaded, LoadedStorage) or not isinstance(dtype, dt.dtype):
         raise RuntimeError("checkpoint makes a tensor of something that is no storage, or without a dtype")
-    if not all(type(one) is int for one in (offset, *size, *stride)):
+    if not all(type(number) is int for number in (offset, *size, *stride)):
         raise RuntimeError("checkpoint asks for a tensor whose size, stride or offset is no number")
     if len(size) > MOST_DIMENSIONS:
         raise RuntimeError(f"checkpoint asks for a tensor of {len(size)} dimensions; there are at most {MOST_DIMENSIONS}")

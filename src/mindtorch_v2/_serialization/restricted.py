@@ -1,6 +1,6 @@
 """A reader of pickles that runs nothing but what a checkpoint of weights needs, and takes no number on trust.
 
-pickle.Unpickler would do for files of friends. A hostile one can make it reserve gigabytes (memo numbers, lengths), set
+pickle.Unpickler would do for trusted files. A hostile one can make it reserve gigabytes (memo numbers, lengths), set
 attributes of whatever it can name, and crash or hang the interpreter with keys that are tuples in tuples. Here every
 length is compared with the file's, calls and attributes are on lists, and keys are looked at before they are hashed.
 """
@@ -79,7 +79,7 @@ class RestrictedUnpickler:
         except RecursionError:
             raise pickle.UnpicklingError("Weights only load failed. It is nested too deeply.") from None
         except RuntimeError:
-            raise  # what is said about tensors and storages
+            raise  # about tensors and storages, with a message of its own
         except Exception as error:
             raise pickle.UnpicklingError(f"Weights only load failed. {type(error).__name__}: {error}") from error
 
@@ -157,7 +157,7 @@ class RestrictedUnpickler:
     # ------------------------------------------------------------------ names and calls
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a pickle means by a name; UnpicklingError if it is on no list."""
+        """The object of a global name; UnpicklingError if the name is on no list."""
         known = SAFE.get((module, name))
         if known is None:
             known = self._allowed.get((module, name))
@@ -193,15 +193,15 @@ class RestrictedUnpickler:
             return self._filled(function(), args)
         return function(*args)
 
-    def _filled(self, made: Any, args: tuple[Any, ...]) -> Any:
+    def _filled(self, mapping: Any, args: tuple[Any, ...]) -> Any:
         """A mapping with the items of a mapping or of a list of pairs."""
         if len(args) > 1:
             raise pickle.UnpicklingError("Weights only load failed. A mapping is made of one thing.")
         for source in args:
             pairs = source.items() if type(source) in _MAPPINGS else _listed(source)
             for key, value in pairs:
-                made[self._hashable(key)] = value
-        return made
+                mapping[self._hashable(key)] = value
+        return mapping
 
     def _new(self, kind: Any, args: Any, named: Any) -> Any:
         if type(args) is not tuple or type(named) is not dict:
@@ -232,7 +232,7 @@ def _listed(value: Any) -> Iterable[Any]:
 
 
 def _restore(target: Any, state: Any) -> None:
-    """What pickle does with the state of an object."""
+    """Apply an object's state, as pickle's BUILD opcode does."""
     restore = getattr(target, "__setstate__", None)
     if restore is not None:
         restore(state)

@@ -81,11 +81,11 @@ class BatchedTensor(Tensor):
 
 def batched(value: Tensor, level: int) -> BatchedTensor:
     """A tensor whose dim 0 are the samples, as the vmap of that level shows it."""
-    made = object.__new__(BatchedTensor)
-    made._value = value
-    made._level = level
-    made._storage = made._base = made._grad = None
-    return made
+    tensor = object.__new__(BatchedTensor)
+    tensor._value = value
+    tensor._level = level
+    tensor._storage = tensor._base = tensor._grad = None
+    return tensor
 
 
 def value_at(tensor: Any, level: int) -> Any:
@@ -113,7 +113,7 @@ def spread(tensor: Tensor, size: int) -> Tensor:
 
 
 class Level:
-    """One running vmap."""
+    """One running vmap: its number (inner ones are higher), its number of samples, and what random ops do."""
 
     def __init__(self, number: int, size: int, randomness: str) -> None:
         self.number, self.size, self.randomness = number, size, randomness
@@ -148,7 +148,7 @@ def to_plain(tensor: Tensor, over: list[Level]) -> Tensor:
 
 
 def from_plain(tensor: Tensor, over: list[Level]) -> Tensor:
-    """The other way round."""
+    """The inverse of `to_plain`: each leading dim becomes the samples of its level."""
     for level in over:
         tensor = batched(tensor, level.number)
     return tensor
@@ -163,5 +163,5 @@ def samples(values: list[Any], level: Level) -> Iterator[list[Any]]:
 def _sample(value: Any, number: int, i: int) -> Any:
     if type(value) in (list, tuple):
         return [_sample(item, number, i) for item in value]
-    held = value_at(value, number)
-    return value if held is None else aten.select(held, 0, i)
+    batch = value_at(value, number)
+    return value if batch is None else aten.select(batch, 0, i)

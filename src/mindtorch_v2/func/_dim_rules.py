@@ -28,12 +28,12 @@ def shifted(dim: int, ndim: int) -> int:
 
 
 def _dims(op: OpSpec, args: list[Any], ndim: int) -> list[Any]:
-    made = list(args)
+    shifted_args = list(args)
     for i, argument in enumerate(op.schema.arguments):
-        if argument.name in _DIM_NAMES and made[i] is not None and not isinstance(made[i], Tensor):
-            dims = made[i]
-            made[i] = shifted(dims, ndim) if isinstance(dims, int) else [shifted(d, ndim) for d in dims]
-    return made
+        if argument.name in _DIM_NAMES and shifted_args[i] is not None and not isinstance(shifted_args[i], Tensor):
+            dims = shifted_args[i]
+            shifted_args[i] = shifted(dims, ndim) if isinstance(dims, int) else [shifted(d, ndim) for d in dims]
+    return shifted_args
 
 
 @rule(Batching.ALONG_DIM)
@@ -64,7 +64,7 @@ _WHOLE = {"max": "amax", "min": "amin"}
 
 
 def _whole(op: OpSpec, value: Tensor, args: list[Any], level: Level) -> Any:
-    """A reduction of all elements of each sample."""
+    """A reduction over all dims of each sample, as one over dim 1 of the flattened samples."""
     name = op.schema.name
     flat = aten.reshape(value, (level.size, -1)) if level.size else aten.reshape(value, (0, math.prod(value.shape[1:])))
     if name in _WHOLE:
@@ -96,14 +96,14 @@ def reduction(op: OpSpec, args: list[Any], level: Level) -> Any:
         return getattr(aten, op.schema.name)(wide, dims, **keywords)
     if not ndim and (keep or op.schema.name == "count_nonzero"):
         return NotImplemented
-    given = args[at]
-    dims = [given] if isinstance(given, int) else list(given or ())
+    dim = args[at]
+    dims = [dim] if isinstance(dim, int) else list(dim or ())
     dims = [shifted(d, ndim) for d in dims] or list(range(1, ndim + 1)) or [1]
-    made = [value if ndim else aten.unsqueeze(value, 1), *args[1:]]
+    batched_args = [value if ndim else aten.unsqueeze(value, 1), *args[1:]]
     if op.schema.name == "count_nonzero":
-        return aten.count_nonzero(made[0], dims)
-    made[at] = dims
-    return call(op, made)
+        return aten.count_nonzero(batched_args[0], dims)
+    batched_args[at] = dims
+    return call(op, batched_args)
 
 
 # ---------------------------------------------------------------- shapes
@@ -155,14 +155,14 @@ def unsqueezed(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 @rule(Batching.SHAPE_IN_PLACE)
 def in_place_shape(op: OpSpec, args: list[Any], level: Level) -> Any:
-    """The tensor stays the same object and gets another shape."""
+    """In-place shape ops: the batched tensor stays the same object, its value is replaced."""
     args[0]._value = getattr(aten, op.schema.name[:-1])(*args)._value
     return args[0]
 
 
 @rule(Batching.STRIDED)
 def restrided(op: OpSpec, args: list[Any], level: Level) -> Any:
-    """Each sample has memory of its own for this."""
+    """as_strided and the like: strides count in a sample's own memory, so each sample is copied first."""
     values = [value_at(arg, level.number) for arg in args]
     return aten.stack(
         [
@@ -216,8 +216,8 @@ def as_is(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 
 def _all_batched(tensors: Any, level: Level) -> list[Tensor]:
-    held = [(t, value_at(t, level.number)) for t in tensors]
-    return [spread(t, level.size) if value is None else value for t, value in held]
+    pairs = [(t, value_at(t, level.number)) for t in tensors]
+    return [spread(t, level.size) if value is None else value for t, value in pairs]
 
 
 @rule_of("cat")
@@ -237,9 +237,9 @@ def gathered(op: OpSpec, args: list[Any], level: Level) -> Any:
     ndim = args[0]._array.ndim
     if not ndim or args[2]._array.ndim != ndim:
         return NotImplemented
-    made = [a if not isinstance(a, Tensor) else _all_batched([a], level)[0] for a in args]
-    made[1] = shifted(args[1], ndim)
-    return call(op, made)
+    batched_args = [a if not isinstance(a, Tensor) else _all_batched([a], level)[0] for a in args]
+    batched_args[1] = shifted(args[1], ndim)
+    return call(op, batched_args)
 
 
 @rule_of("embedding")
@@ -264,11 +264,11 @@ def indexed(op: OpSpec, args: list[Any], level: Level) -> Any:
     width = max(indices[i]._array.ndim for i in places)
     aligned = []
     for index in indices:
-        held = value_at(index, level.number)
-        if held is not None:
-            shape = held._array.shape
-            held = aten.reshape(held, (shape[0], *(1,) * (width + 1 - len(shape)), *shape[1:]))
-        aligned.append(index if held is None else held)
+        samples = value_at(index, level.number)
+        if samples is not None:
+            shape = samples._array.shape
+            samples = aten.reshape(samples, (shape[0], *(1,) * (width + 1 - len(shape)), *shape[1:]))
+        aligned.append(index if samples is None else samples)
     if value is None:
         return aten.index(self, aligned)
     rows = aten.reshape(aten.arange(level.size), (level.size, *(1,) * width))

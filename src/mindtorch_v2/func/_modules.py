@@ -23,7 +23,7 @@ def functional_call(
 ) -> Any:
     """`module(*args, **kwargs)` with some parameters and buffers replaced for this call, given by their names."""
     if isinstance(parameter_and_buffer_dicts, dict):
-        given = parameter_and_buffer_dicts
+        replacements = parameter_and_buffer_dicts
     elif isinstance(parameter_and_buffer_dicts, Sequence):
         if not all(isinstance(d, dict) for d in parameter_and_buffer_dicts):
             raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
@@ -31,13 +31,13 @@ def functional_call(
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
-        given = {name: value for d in parameter_and_buffer_dicts for name, value in d.items()}
+        replacements = {name: value for d in parameter_and_buffer_dicts for name, value in d.items()}
     else:
         raise ValueError(
             "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
             f"{type(parameter_and_buffer_dicts)}"
         )
-    return _functional_call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
+    return _functional_call(module, replacements, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -50,10 +50,10 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
 
     def stacked(tensors: list[Tensor]) -> Tensor:
-        made: Any = aten.stack(tensors)
+        stack: Any = aten.stack(tensors)
         if not tensors[0].is_leaf:
-            return made
-        return made.detach().requires_grad_(tensors[0].requires_grad)
+            return stack
+        return stack.detach().requires_grad_(tensors[0].requires_grad)
 
     parameters = [dict(m.named_parameters()) for m in models]
     buffers = [dict(m.named_buffers()) for m in models]

@@ -1,4 +1,4 @@
-"""Batching rules for products, convolutions, pooling, normalisation and losses."""
+"""Batching rules for products, convolutions, pooling, normalization and losses."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _value(tensor: Tensor, level: Level) -> Tensor:
 
 
 def _scaled_sum(self: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    made = product if alpha == 1 else product * alpha  # type: ignore[operator]
-    return made if beta == 0 else made + (self if beta == 1 else self * beta)  # type: ignore[operator]
+    scaled = product if alpha == 1 else product * alpha  # type: ignore[operator]
+    return scaled if beta == 0 else scaled + (self if beta == 1 else self * beta)  # type: ignore[operator]
 
 
 @rule(Batching.ADDED_PRODUCT)
@@ -98,9 +98,9 @@ def convolution(op: OpSpec, args: list[Any], level: Level) -> Any:
     kernels = value_at(weight, level.number)
     size = level.size
     if value is None and kernels is None:
-        made = spread(call(op, [data, weight, None, *options]), size)
+        output = spread(call(op, [data, weight, None, *options]), size)
     elif kernels is None:
-        made = _unfolded(call(op, [_folded(value), weight, None, *options]), size)
+        output = _unfolded(call(op, [_folded(value), weight, None, *options]), size)
     else:
         # Each sample has its own kernels: one grouped convolution, the samples side by side in the channels.
         wide = spread(data, size) if value is None else value
@@ -110,12 +110,12 @@ def convolution(op: OpSpec, args: list[Any], level: Level) -> Any:
         groups = options[-1] * size
         flat = call(op, [moved, _folded(kernels), None, *options[:-1], groups])
         shape = flat._array.shape
-        made = aten.transpose(aten.reshape(flat, (shape[0], size, shape[1] // size, *shape[2:])), 0, 1)
+        output = aten.transpose(aten.reshape(flat, (shape[0], size, shape[1] // size, *shape[2:])), 0, 1)
     if bias is None:
-        return made
-    spatial = made._array.ndim - 3
+        return output
+    spatial = output._array.ndim - 3
     shaped = aten.reshape(bias, (bias._array.shape[0], *(1,) * spatial))
-    return _value(aten.add(batched(made, level.number), shaped), level)
+    return _value(aten.add(batched(output, level.number), shaped), level)
 
 
 @rule(*SPATIAL.values())
@@ -129,7 +129,7 @@ def over_space(op: OpSpec, args: list[Any], level: Level) -> Any:
     return _unfolded(call(op, [_folded(value), *args[1:]]), level.size)
 
 
-# ---------------------------------------------------------------- normalisation and losses
+# ---------------------------------------------------------------- normalization and losses
 
 
 @rule_of("native_layer_norm")
@@ -140,13 +140,13 @@ def layer_norm(op: OpSpec, args: list[Any], level: Level) -> Any:
         return NotImplemented
     if level_of([weight, bias]) < level.number:
         return call(op, [value, shape, weight, bias, eps])
-    made, mean, rstd = call(op, [value, shape, None, None, eps])
-    made = batched(made, level.number)
+    output, mean, rstd = call(op, [value, shape, None, None, eps])
+    output = batched(output, level.number)
     if weight is not None:
-        made = aten.mul(made, weight)
+        output = aten.mul(output, weight)
     if bias is not None:
-        made = aten.add(made, bias)
-    return made._value, mean, rstd
+        output = aten.add(output, bias)
+    return output._value, mean, rstd
 
 
 @rule(Batching.LOSS)

@@ -37,8 +37,8 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
     for group, names_in in zip(right, wanted, strict=True):
         lengths = [sizes[name] for name in names_in]
         shape += [math.prod(lengths)] if isinstance(group, _Group) else lengths
-    made: Tensor = moved.reshape(shape)
-    return made
+    rearranged: Tensor = moved.reshape(shape)
+    return rearranged
 
 
 class _Group(list[str]):
@@ -83,7 +83,7 @@ def _checked(token: str) -> str:
     return token
 
 
-def _check_names(left: list[list[str]], right: list[list[str]], given: dict[str, int], pattern: str) -> None:
+def _check_names(left: list[list[str]], right: list[list[str]], lengths: dict[str, int], pattern: str) -> None:
     listed = []
     for side in (left, right):
         names = [name for group in side for name in group]
@@ -95,13 +95,13 @@ def _check_names(left: list[list[str]], right: list[list[str]], given: dict[str,
         raise ValueError(f"Ellipsis found in right side, but not left side of a pattern {pattern}")
     if listed[0] ^ listed[1]:
         raise ValueError(f"Identifiers only on one side of rearrange expression (should be on both): {listed[0] ^ listed[1]}")
-    if set(given) - listed[0]:
-        raise ValueError(f"Identifiers not found in rearrange expression: {set(given) - listed[0]}")
+    if set(lengths) - listed[0]:
+        raise ValueError(f"Identifiers not found in rearrange expression: {set(lengths) - listed[0]}")
     if any(_DOTS in group and isinstance(group, _Group) for group in left):
         raise ValueError(f"Ellipsis inside parenthesis in the left side is not allowed: {pattern}")
 
 
-def _sizes(left: list[list[str]], shape: Sequence[int], given: dict[str, int]) -> tuple[dict[str, int], list[str]]:
+def _sizes(left: list[list[str]], shape: Sequence[int], lengths: dict[str, int]) -> tuple[dict[str, int], list[str]]:
     """The length of every name, and the names of the dims that the dots stand for."""
     dots = [_DOTS] in left
     extra = len(shape) - len(left) + dots
@@ -111,7 +111,7 @@ def _sizes(left: list[list[str]], shape: Sequence[int], given: dict[str, int]) -
             f"tensor ({len(shape)})"
         )
     inner = [f"{_DOTS}{i}" for i in range(extra)] if dots else []
-    sizes = dict(given)
+    sizes = dict(lengths)
     dims = iter(shape)
     for group in left:
         if group == [_DOTS] and not isinstance(group, _Group):

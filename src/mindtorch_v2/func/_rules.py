@@ -15,7 +15,7 @@ from .._dispatch.registry import OpSpec, aten, packets
 from ._batched import BatchedTensor, Level, batched, data_dependent, find_level, level_of, samples, spread, value_at
 
 Rule = Callable[[OpSpec, list[Any], Level], Any]
-# By what the op's declaration says; a rule may return NotImplemented, and the op runs sample by sample.
+# By the kind in the op's declaration; where a rule returns NotImplemented, the op runs sample by sample.
 _RULES: dict[Batching, Rule] = {}
 
 
@@ -118,7 +118,7 @@ def _stacked(results: list[Any], number: int) -> Any:
 
 
 class Randomness(interception.Mode):
-    """On while a vmap runs: ops that draw random numbers do what its `randomness` says."""
+    """The dispatch mode of a running vmap, which runs random ops as its `randomness` demands."""
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -201,10 +201,10 @@ def pointwise(op: OpSpec, args: list[Any], level: Level) -> Any:
         return NotImplemented
     tensors = [a for a in args if isinstance(a, Tensor)]
     ndim = max(t._array.ndim for t in tensors)
-    if len({t._array.dtype for t in tensors}) > 1 and op.promote is not None and ndim:
-        # A 0-d sample takes part in promotion as a number does, which its batch would not.
-        if any(value_at(t, level.number) is not None and not t._array.ndim for t in tensors):
-            return NotImplemented
+    promotes = len({t._array.dtype for t in tensors}) > 1 and op.promote is not None and ndim
+    # A 0-d sample takes part in promotion as a number does, which its batch would not.
+    if promotes and any(value_at(t, level.number) is not None and not t._array.ndim for t in tensors):
+        return NotImplemented
     if op.schema.name.startswith(("fill", "masked_fill")) and isinstance(args[-1], BatchedTensor):
         return NotImplemented
     return call(op, [_aligned(a, ndim, level, op.promote is None) for a in args])
@@ -212,13 +212,13 @@ def pointwise(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 def _aligned(value: Any, ndim: int, level: Level, same_shape: bool) -> Any:
     """A tensor's samples with as many dims as the others'; kernels that do not promote may want equal shapes."""
-    held = value_at(value, level.number)
-    if held is None:
+    batch = value_at(value, level.number)
+    if batch is None:
         wide = same_shape and isinstance(value, Tensor) and value._array.ndim == ndim
         return spread(value, level.size) if wide else value
-    shape = held._array.shape
+    shape = batch._array.shape
     missing = ndim + 1 - len(shape)
-    return held if missing <= 0 else aten.reshape(held, (shape[0], *(1,) * missing, *shape[1:]))
+    return batch if missing <= 0 else aten.reshape(batch, (shape[0], *(1,) * missing, *shape[1:]))
 
 
 entry_globals.install(run_batched=run_batched)

@@ -63,11 +63,11 @@ class _Trace:
         grads = [to_plain(t, self.levels) for t in cotangents]
         create_graph = is_grad_enabled() and (self.tied or any(t._keys & AUTOGRAD for t in grads))
         used = [(o, g) for o, g in zip(self.outputs, grads, strict=True) if o._keys & AUTOGRAD]
-        found: Any = [None] * len(self.inputs)
+        pulled: Any = [None] * len(self.inputs)
         if used and linear:
-            found = pullback([o for o, _ in used], self.inputs, [g for _, g in used])
+            pulled = pullback([o for o, _ in used], self.inputs, [g for _, g in used])
         elif used:
-            found = _autograd_grad(
+            pulled = _autograd_grad(
                 [o for o, _ in used],
                 self.inputs,
                 [g for _, g in used],
@@ -76,7 +76,7 @@ class _Trace:
                 allow_unused=True,
             )
         return [
-            from_plain(aten.zeros_like(t) if g is None else g, self.levels) for t, g in zip(self.inputs, found, strict=True)
+            from_plain(aten.zeros_like(t) if g is None else g, self.levels) for t, g in zip(self.inputs, pulled, strict=True)
         ]
 
     def _pull_each(self, cotangents: list[Tensor], level: Level) -> list[Tensor]:
@@ -111,10 +111,10 @@ def _select(args: tuple[Any, ...], argnums: Argnums) -> tuple[Any, list[int]]:
 
 
 def _replaced(args: tuple[Any, ...], places: list[int], argnums: Argnums, values: Any) -> tuple[Any, ...]:
-    made = list(args)
+    replaced = list(args)
     for i, value in zip(places, (values,) if isinstance(argnums, int) else values, strict=True):
-        made[i] = value
-    return tuple(made)
+        replaced[i] = value
+    return tuple(replaced)
 
 
 def _trace(
@@ -133,8 +133,8 @@ def _trace(
         outputs, aux = outputs
         if not trace.tied:
             aux = pytree.tree_map(lambda leaf: aten.detach(leaf) if isinstance(leaf, Tensor) else leaf, aux)
-    found, out_spec = _leaves(outputs, where)
-    return trace, trace.finish(found), out_spec, spec, aux
+    out_leaves, out_spec = _leaves(outputs, where)
+    return trace, trace.finish(out_leaves), out_spec, spec, aux
 
 
 # ---------------------------------------------------------------- gradients
@@ -155,8 +155,8 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                 "Expected f(*args) to return a scalar tensor, got tensor with "
                 f"{output._array.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
             )
-        made = pytree.tree_unflatten(trace.pull([aten.ones_like(output.detach())]), spec)  # type: ignore[attr-defined]
-        return (made, (output, aux)) if has_aux else (made, output)
+        gradient = pytree.tree_unflatten(trace.pull([aten.ones_like(output.detach())]), spec)  # type: ignore[attr-defined]
+        return (gradient, (output, aux)) if has_aux else (gradient, output)
 
     return wrapped
 
@@ -167,8 +167,8 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        made, value = both(*args, **kwargs)
-        return (made, value[1]) if has_aux else made
+        gradient, value = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
 
     return wrapped
 
@@ -178,16 +178,16 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     trace, outputs, out_spec, spec, aux = _trace(func, primals, {}, tuple(range(len(primals))), has_aux, "vjp(f, *primals)")
 
     def vjp_fn(*cotangents: Any, **unused: Any) -> Any:
-        given, given_spec = pytree.tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
-        if given_spec != out_spec:
+        cotangent_leaves, cotangent_spec = pytree.tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
+        if cotangent_spec != out_spec:
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
-                f"function. cotangents: {given_spec}, primal output: {out_spec}"
+                f"function. cotangents: {cotangent_spec}, primal output: {out_spec}"
             )
-        for cotangent, output in zip(given, outputs, strict=True):
+        for cotangent, output in zip(cotangent_leaves, outputs, strict=True):
             if cotangent._array.shape != output._array.shape:
                 raise RuntimeError(f"Expected cotangent of shape {list(output.shape)}, got {list(cotangent.shape)}")
-        return pytree.tree_unflatten(trace.pull(given), spec)
+        return pytree.tree_unflatten(trace.pull(cotangent_leaves), spec)
 
     result = pytree.tree_unflatten(outputs, out_spec)
     return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)
@@ -199,19 +199,19 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         raise RuntimeError(
             f"jvp(f, primals, tangents): Expected primals to be a tuple with at least one element, got {primals!r}"
         )
-    given, given_spec = _leaves(tangents, "jvp(f, primals, tangents)")
+    tangent_leaves, tangent_spec = _leaves(tangents, "jvp(f, primals, tangents)")
     trace, outputs, out_spec, spec, aux = _trace(
         func, primals, {}, tuple(range(len(primals))), has_aux, "jvp(f, primals, tangents)"
     )
-    if given_spec != spec:
+    if tangent_spec != spec:
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For "
             f"example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
-            f"{spec} and tangents with structure {given_spec}"
+            f"{spec} and tangents with structure {tangent_spec}"
         )
-    made = pytree.tree_unflatten(_push(trace, outputs, given, strict), out_spec)
+    tangent_out = pytree.tree_unflatten(_push(trace, outputs, tangent_leaves, strict), out_spec)
     result = pytree.tree_unflatten(outputs, out_spec)
-    return (result, made, aux) if has_aux else (result, made)
+    return (result, tangent_out, aux) if has_aux else (result, tangent_out)
 
 
 def _push(trace: _Trace, outputs: list[Tensor], tangents: list[Tensor], strict: bool) -> list[Tensor]:
@@ -220,18 +220,18 @@ def _push(trace: _Trace, outputs: list[Tensor], tangents: list[Tensor], strict: 
         inner = [_leaf(aten.zeros_like(to_plain(t, trace.levels))) for t in outputs]
         pulled = [to_plain(t, trace.levels) for t in trace.pull([from_plain(t, trace.levels) for t in inner], linear=True)]
     used = [(p, to_plain(t, trace.levels)) for p, t in zip(pulled, tangents, strict=True) if p._keys & AUTOGRAD]
-    found: Any = [None] * len(inner)
+    pushed: Any = [None] * len(inner)
     if used:
         outer = is_grad_enabled() and (trace.tied or any(t._keys & AUTOGRAD for _, t in used))
-        found = _autograd_grad(
+        pushed = _autograd_grad(
             [p for p, _ in used], inner, [t for _, t in used], retain_graph=True, create_graph=outer, allow_unused=True
         )
-    if strict and any(g is None for g in found):
+    if strict and any(g is None for g in pushed):
         raise RuntimeError(
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
             "allowed with strict=True."
         )
-    return [from_plain(aten.zeros_like(t) if g is None else g, trace.levels) for t, g in zip(inner, found, strict=True)]
+    return [from_plain(aten.zeros_like(t) if g is None else g, trace.levels) for t, g in zip(inner, pushed, strict=True)]
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -239,10 +239,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     trace, outputs, out_spec, spec, _ = _trace(func, primals, {}, tuple(range(len(primals))), False, "linearize(f, *primals)")
 
     def jvp_fn(*tangents: Any) -> Any:
-        given, given_spec = pytree.tree_flatten(tangents)
-        if given_spec != spec:
-            raise RuntimeError(f"Expected the tangents to have the structure {spec} of the primals, got {given_spec}")
-        return pytree.tree_unflatten(_push(trace, outputs, given, False), out_spec)
+        tangent_leaves, tangent_spec = pytree.tree_flatten(tangents)
+        if tangent_spec != spec:
+            raise RuntimeError(f"Expected the tangents to have the structure {spec} of the primals, got {tangent_spec}")
+        return pytree.tree_unflatten(_push(trace, outputs, tangent_leaves, False), out_spec)
 
     return pytree.tree_unflatten(outputs, out_spec), jvp_fn
 
@@ -260,7 +260,7 @@ def jacrev(
 ) -> Callable[..., Any]:
     """The Jacobian of `func`: for each output and chosen input a tensor of shape (*output shape, *input shape).
 
-    One backward pass for each element of the outputs, whatever `chunk_size` says.
+    One backward pass for each element of the outputs; `chunk_size` changes nothing.
     """
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
@@ -269,8 +269,8 @@ def jacrev(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         trace, outputs, out_spec, spec, aux = _trace(func, args, kwargs, argnums, has_aux, "jacrev(f, ...)(*args)")
         blocks = [_rows(trace, outputs, i) for i in range(len(outputs))]
-        made = pytree.tree_unflatten([pytree.tree_unflatten(block, spec) for block in blocks], out_spec)
-        return (made, aux) if has_aux else made
+        jacobian = pytree.tree_unflatten([pytree.tree_unflatten(block, spec) for block in blocks], out_spec)
+        return (jacobian, aux) if has_aux else jacobian
 
     return wrapped
 

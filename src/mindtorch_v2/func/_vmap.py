@@ -50,7 +50,10 @@ def vmap(
             return inside(
                 part,
                 dims,
-                lambda made: (pytree.tree_unflatten(made[:split], spec), pytree.tree_unflatten(made[split:], keyword_spec)),
+                lambda inputs: (
+                    pytree.tree_unflatten(inputs[:split], spec),
+                    pytree.tree_unflatten(inputs[split:], keyword_spec),
+                ),
                 out_dims,
             )
 
@@ -117,13 +120,13 @@ def broadcast_prefix(prefix: Any, tree: Any) -> list[Any] | None:
         return [prefix]
     if pairs is None:
         return None
-    made: list[Any] = []
+    entries: list[Any] = []
     for part, subtree in pairs:
-        found = broadcast_prefix(part, subtree)
-        if found is None:
+        inner = broadcast_prefix(part, subtree)
+        if inner is None:
             return None
-        made += found
-    return made
+        entries += inner
+    return entries
 
 
 def _size(leaves: list[Any], dims: list[int | None]) -> int:
@@ -149,16 +152,16 @@ class _Run:
     def __call__(
         self, leaves: list[Any], dims: list[int | None], rebuild: Callable[[list[Any]], Any], out_dims: OutDims
     ) -> Any:
-        made = [
+        inputs = [
             leaf if dim is None else batched(aten.movedim(leaf, dim, 0) if dim else leaf, self.level.number)
             for leaf, dim in zip(leaves, dims, strict=True)
         ]
-        args, kwargs = rebuild(made)
+        args, kwargs = rebuild(inputs)
         levels().append(self.level)
         try:
             with Randomness(self.level):
                 outputs = self.func(*args, **kwargs)
-        except CannotBatch as error:  # nobody could do it sample by sample instead
+        except CannotBatch as error:  # the op has no sample-by-sample form either
             raise RuntimeError(str(error)) from error
         finally:
             levels().pop()
@@ -197,11 +200,11 @@ class _Run:
             if value is not None:
                 raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
             return leaf
-        made = spread(leaf, self.size) if value is None else value
-        ndim = made._array.ndim
+        samples = spread(leaf, self.size) if value is None else value
+        ndim = samples._array.ndim
         if not -ndim <= dim < ndim:
             raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
-        return aten.movedim(made, 0, dim) if dim else made
+        return aten.movedim(samples, 0, dim) if dim else samples
 
 
 def _in_chunks(

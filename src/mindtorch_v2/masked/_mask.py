@@ -1,4 +1,4 @@
-"""What masked functions share: the mask as it meets the input, the dims, and the values that change no result."""
+"""Helpers of the masked functions: the mask broadcast to the input, the dims, and neutral values."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def fill(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
 
 
 def lowest(name: str, dtype: dt.dtype) -> Any:
-    """What no maximum is below."""
+    """The neutral value of a maximum: the lowest of the dtype."""
     return _end(name, dtype, largest=False)
 
 
 def highest(name: str, dtype: dt.dtype) -> Any:
-    """What no minimum is above."""
+    """The neutral value of a minimum: the highest of the dtype."""
     return _end(name, dtype, largest=True)
 
 

@@ -152,11 +152,11 @@ def mean(
 ) -> Tensor:
     """The mean over some dims, or all."""
     check_strided("mean", input)
-    for given, what in ((dtype, "Optional"), (input.dtype if dtype is None else None, "Input")):
-        if given is not None and not _is_float(given):
+    for kind, what in ((dtype, "Optional"), (input.dtype if dtype is None else None, "Input")):
+        if kind is not None and not _is_float(kind):
             raise ValueError(
                 f"mean(): Could not infer output dtype. {what} dtype must be either a floating point or complex "
-                f"dtype. Got: {given}"
+                f"dtype. Got: {kind}"
             )
     total = sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask)
     return total / _count(input, dim, bool(keepdim), mask)
@@ -282,7 +282,7 @@ def logaddexp(
     check_strided("logaddexp", input, other)
     dtype = input.dtype if dtype is None else dtype
     filled = [
-        given if mask is None else fill(given, mask, lowest("logaddexp", given.dtype))
-        for given, mask in ((input, input_mask), (other, other_mask))
+        operand if mask is None else fill(operand, mask, lowest("logaddexp", operand.dtype))
+        for operand, mask in ((input, input_mask), (other, other_mask))
     ]
     return torch.logaddexp(*filled).to(dtype)

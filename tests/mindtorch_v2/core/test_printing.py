@@ -200,7 +200,7 @@ WRAPPING = [
     ),
 ]
 
-SUMMARISED = [
+SUMMARIZED = [
     (elements("int64", range(2000)), "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])"),
     (
         elements("float32", [0.0] * 2400, shape=(1200, 2)),
@@ -349,7 +349,7 @@ NARROWEST = [
         *EMPTY,
         *DIMENSIONS,
         *WRAPPING,
-        *SUMMARISED,
+        *SUMMARIZED,
     ],
 )
 def test_text(array, expected):

@@ -16,7 +16,7 @@ SOURCE = Path(torch.__file__).parent
 SMALLEST = 4
 # Files with such a literal that is no fact about ops, and why.
 ALLOWED = {
-    "_backends/npu/kernels/optimiser.py": "a device's kernels, registered on the ops they are for",
+    "_backends/npu/kernels/optimizer.py": "a device's kernels, registered on the ops they are for",
     "_backends/npu/kernels/pointwise.py": "a device's kernels, registered on the ops they are for",
     "_backends/npu/placement.py": "the overloads of one op, which takes indices on either device",
     "_serialization/names.py": "functions that a checkpoint may name",

@@ -122,7 +122,7 @@ def test_device_memory(npu):
 
 
 def test_nothing_waits_for_the_device_before_stop(npu):
-    """Launches return while the device works: recording adds events to the stream and no synchronisation."""
+    """Launches return while the device works: recording adds events to the stream and no synchronization."""
     x = torch.ones(256, 256, device="npu")
     torch.npu.synchronize()
     waits = []

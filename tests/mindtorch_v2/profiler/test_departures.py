@@ -1,4 +1,4 @@
-"""Where torch's profiler is broken and this one does better: each test shows the better behaviour."""
+"""Where torch's profiler is broken and this one does better: each test shows the better behavior."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from bisect import bisect_left, insort
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from ..._dispatch import observer
@@ -29,7 +30,7 @@ MIDDLE_SEGMENT = 20 << 20
 
 
 class _Piece:
-    """A range of a segment: free, or under a Block. `before` and `after` are its neighbours in the segment."""
+    """A range of a segment: free, or under a Block. `before` and `after` are its neighbors in the segment."""
 
     __slots__ = ("address", "after", "before", "free", "pool", "size")
 
@@ -74,7 +75,7 @@ class _Pool:
         return piece
 
     def give(self, piece: _Piece) -> None:
-        """Take a piece back and join it with free neighbours."""
+        """Take a piece back and join it with free neighbors."""
         for other in (piece.before, piece.after):
             if other is not None and other.free:
                 del self.pieces[bisect_left(self.pieces, other)]
@@ -176,7 +177,7 @@ class Allocator:
 
     def statistics(self) -> Statistics:
         """The figures as of now."""
-        # Not waiting for the lock: a finaliser may ask while this very thread allocates.
+        # Not waiting for the lock: a finalizer may ask while this very thread allocates.
         if self._lock.acquire(blocking=False):
             try:
                 self._collect()
@@ -225,7 +226,7 @@ class Allocator:
         try:
             return [stream.record_event() for stream in users]
         except NPUDeviceLostError:
-            return []  # nobody uses the memory of a device that is gone
+            return []  # no stream of a lost device uses its memory any more
 
     def _add_segment(self, pool: _Pool, size: int) -> None:
         wanted = SMALL_SEGMENT if pool.small else MIDDLE_SEGMENT if size < MIDDLE else -(-size // SMALL_SEGMENT) * SMALL_SEGMENT
@@ -266,10 +267,8 @@ class Allocator:
             for piece in [piece for piece in pool.pieces if piece.before is None and piece.after is None]:
                 pool.pieces.remove(piece)
                 self._statistics.reserved -= self._segments.pop(piece.address)
-                try:
+                with suppress(NPUDeviceLostError):  # the memory went with its device
                     driver().call("aclrtFree", piece.address)
-                except NPUDeviceLostError:
-                    pass  # the memory went with its device
 
     def _out_of_memory(self, size: int) -> str:
         unused, total = memory_info(self.device)
@@ -295,8 +294,8 @@ _lock = threading.Lock()
 
 def allocator_of(device: int) -> Allocator:
     """The allocator of a device, made at the first call."""
-    found = _allocators.get(device)
-    if found is None:
+    allocator = _allocators.get(device)
+    if allocator is None:
         with _lock:
-            found = _allocators.setdefault(device, Allocator(device))
-    return found
+            allocator = _allocators.setdefault(device, Allocator(device))
+    return allocator

@@ -27,10 +27,10 @@ def run(op: OpSpec, args: tuple[Any, ...]) -> Any:
     if not op.schema.is_view:
         return fallback.run_on_cpu(op, args, home(op, args))
     source = next(value for value in args if isinstance(value, Tensor))
-    made = op.kernel(*prepare(op, args))
-    if isinstance(made, list | tuple):
-        return tuple(tensors.view(array, source) for array in made)
-    return tensors.view(made, source)
+    views = op.kernel(*prepare(op, args))
+    if isinstance(views, list | tuple):
+        return tuple(tensors.view(array, source) for array in views)
+    return tensors.view(views, source)
 
 
 backends.fallbacks["npu"] = run

@@ -1,4 +1,4 @@
-"""Which Ascend device a thread works on. CANN keeps that per thread, so every thread says it once before it calls."""
+"""Which Ascend device a thread works on. CANN keeps that per thread, so every thread sets it before its first call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def current_device() -> int:
 
 
 def set_device(index: int) -> None:
-    """Choose this thread's device."""
+    """Choose the device that this thread's new tensors and work go to; other threads keep theirs."""
     count = device_count()
     if not 0 <= index < count:
         raise RuntimeError(f"Invalid device id {index}: there are {count} NPU devices")

@@ -7,6 +7,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from .errors import DriverNotFoundError, MissingSymbolError, NPUError, failure
 from .operators import OPERATORS
 from .signatures import FUNCTIONS, LIBRARIES, TYPES, Function
 
-_ALREADY_INITIALISED = 100002
+_ALREADY_INITIALIZED = 100002
 
 
 def library_folders() -> list[Path]:
@@ -118,28 +119,28 @@ class Driver:
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Run a runtime function; its results are returned, a failure is raised."""
-        found = self._calls.get(name)
-        if found is None:
+        function = self._calls.get(name)
+        if function is None:
             library = _library_of(name)
-            found = self._calls[name] = self._checked(library, name, FUNCTIONS[library][name])
-        return found(*arguments)
+            function = self._calls[name] = self._checked(library, name, FUNCTIONS[library][name])
+        return function(*arguments)
 
     def recent_message(self) -> str:
-        """What CANN says about the last failure of this thread; asking clears it."""
+        """CANN's message about the last failure of this thread; reading clears it."""
         return self._calls["aclGetRecentErrMsg"]().strip()
 
     def phases(self, operator: str) -> tuple[Any, Any]:
         """The two functions of an operator: `aclnn<operator>GetWorkspaceSize` and `aclnn<operator>`."""
-        found = self._phases.get(operator)
-        if found is None:
+        functions = self._phases.get(operator)
+        if functions is None:
             words = OPERATORS[operator].words
             plan = self._symbol("libopapi.so", f"aclnn{operator}GetWorkspaceSize")
             launch = self._symbol("libopapi.so", f"aclnn{operator}")
             plan.argtypes = [TYPES.get(word, ctypes.c_void_p) for word in words] + [ctypes.c_void_p, ctypes.c_void_p]
             launch.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p]
             plan.restype = launch.restype = ctypes.c_int32
-            found = self._phases[operator] = (plan, launch)
-        return found
+            functions = self._phases[operator] = (plan, launch)
+        return functions
 
 
 def _library_of(name: str) -> str:
@@ -153,7 +154,7 @@ _reason: Exception | None = None
 
 def driver() -> Driver:
     """The driver, loaded and started at the first call. Raises DriverNotFoundError or MissingSymbolError without one."""
-    global _driver, _reason
+    global _driver, _reason  # noqa: PLW0603  read at every launch, where a module variable is cheapest
     if _driver is not None:
         return _driver
     with _lock:
@@ -174,17 +175,15 @@ def _start(loaded: Driver) -> None:
     try:
         loaded.call("aclInit", None)
     except NPUError as error:
-        if error.error_code != _ALREADY_INITIALISED:  # by another library of this process, which also ends it
+        if error.error_code != _ALREADY_INITIALIZED:  # by another library of this process, which also ends it
             raise
     else:
         atexit.register(_end, loaded)
 
 
 def _end(loaded: Driver) -> None:
-    try:
+    with suppress(NPUError):  # the process ends, and CANN's own exit handler may have been first
         loaded.call("aclFinalize")
-    except NPUError:
-        pass  # the process ends, and CANN's own exit handler may have been first
 
 
 def why_unavailable() -> str | None:

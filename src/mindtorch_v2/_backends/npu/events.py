@@ -1,9 +1,10 @@
-"""Events: marks in a stream that can be waited for and, with timing, know when the device reached them."""
+"""Events: marks in a stream that can be waited for and, with timing, record when the device passed them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from .devices import activate, timeout_ms
@@ -14,7 +15,7 @@ from .signatures import EVENT_CAPTURE_STREAM_PROGRESS, EVENT_RECORDED_COMPLETE, 
 # Gives this thread's current stream; streams.py, which builds on this file, sets it.
 current_stream: Callable[[], Any] = None  # type: ignore[assignment]
 
-# Handles of events that are over, by (device, flags): making one is dearer than keeping it.
+# Handles of events that are over, by (device, flags), for reuse: creating one costs a driver call.
 _spare: dict[tuple[int, int], list[int]] = {}
 
 
@@ -99,22 +100,20 @@ class Event:
         if self._complete:
             _spare.setdefault((self.device_index, self._flags), []).append(handle)
         else:
-            _destroy(handle)  # CANN allows it for an event that is not over
+            _destroy(handle)  # CANN allows this for an event that is still pending
 
     def __repr__(self) -> str:
         return f"<npu.Event {'uninitialized' if self.handle is None else hex(self.handle)}>"
 
 
 def _destroy(handle: int) -> None:
-    try:
+    with suppress(NPUError):  # of a lost device: the event went with it
         driver().call("aclrtDestroyEvent", handle)
-    except NPUError:
-        pass  # of a lost device: the event went with it
 
 
 def release_spare_events() -> None:
     """Give the kept handles back to CANN."""
-    for handles in list(_spare.values()):  # other threads may let go of events meanwhile
+    for handles in list(_spare.values()):  # other threads may release events meanwhile
         while handles:
             _destroy(handles.pop())
 

@@ -1,4 +1,4 @@
-"""Ops without a kernel for the device run on the CPU: arguments are copied there and results back, and it is said once."""
+"""Ops without a kernel for the device run on the CPU: arguments are copied there and results back, with one warning per op."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ counts: Counter[str] = Counter()
 def run_on_cpu(op: OpSpec, args: tuple[Any, ...], index: int) -> Any:
     """Run an op on copies of its arguments; what it changes in place or returns is on the device again."""
     check_written(op, args)
-    given = tensors_among(args)
-    if not op.host_made and (not given or any(tensor._array.size for tensor in given)):
-        _tell(op)  # nothing is copied if there is nothing
+    inputs = tensors_among(args)
+    if not op.host_made and (not inputs or any(tensor._array.size for tensor in inputs)):
+        _tell(op)  # empty tensors are not copied
     copies: dict[int, Tensor] = {}
     moved = tuple(_to_cpu(value, copies) for value in args)
     wanted = [None if a.type_text == "Device?" else value for a, value in zip(op.schema.arguments, moved, strict=True)]
@@ -60,8 +60,8 @@ def _to_cpu(value: Any, copies: dict[int, Tensor]) -> Any:
 
 def _write_back(value: Any, copy: Any) -> None:
     if isinstance(value, list | tuple):
-        for one, changed in zip(value, copy, strict=True):
-            _write_back(one, changed)
+        for target, changed in zip(value, copy, strict=True):
+            _write_back(target, changed)
     elif isinstance(value, Tensor) and value._keys & NPU:
         tensors.assign(value._array, tensors.upload(copy._array, tensors.index_of(value)))
         storage: Storage = value._storage

@@ -54,8 +54,8 @@ def dtype_code(dtype: np.dtype) -> int:
 
 def address(array: np.ndarray) -> int:
     """Where an array's first element is."""
-    found: int = array.__array_interface__["data"][0]
-    return found
+    pointer: int = array.__array_interface__["data"][0]
+    return pointer
 
 
 def _int64s(values: Sequence[int]) -> Any:
@@ -65,8 +65,8 @@ def _int64s(values: Sequence[int]) -> Any:
 def _layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> tuple[Any, ...]:
     """The arguments of aclCreateTensor that follow from a shape, kept since programs repeat their shapes."""
     key = (shape, strides, dtype)
-    found = _layouts.get(key)
-    if found is None:
+    layout = _layouts.get(key)
+    if layout is None:
         steps = [stride // dtype.itemsize for stride in strides]
         if any(step < 0 for step in steps):
             raise ValueError("NPU tensors cannot have negative strides")
@@ -75,11 +75,11 @@ def _layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -
         # A storage that is no more than what the view reaches, with the view's first element at its start.
         storage = _int64s([span])
         code = dtype_code(dtype)
-        found = (dims, len(shape), code, _int64s(steps), 0, FORMATS.get(len(shape), FORMAT_ND), storage, 1)
+        layout = (dims, len(shape), code, _int64s(steps), 0, FORMATS.get(len(shape), FORMAT_ND), storage, 1)
         if len(_layouts) >= _LAYOUTS_KEPT:
             _layouts.clear()
-        _layouts[key] = found
-    return found
+        _layouts[key] = layout
+    return layout
 
 
 class _Descriptors:
@@ -106,9 +106,9 @@ class _Descriptors:
     def tensors(self, arrays: Sequence[np.ndarray]) -> int:
         mark = len(self._made)
         handles = [self.tensor(array) for array in arrays]
-        made = self._create("TensorList", (ctypes.c_void_p * len(handles))(*handles), len(handles))
+        handle = self._create("TensorList", (ctypes.c_void_p * len(handles))(*handles), len(handles))
         del self._made[mark:-1]  # a list owns its tensors
-        return made
+        return handle
 
     def scalar(self, value: Any) -> int:
         if isinstance(value, np.generic):

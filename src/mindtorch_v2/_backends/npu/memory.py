@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -80,9 +81,9 @@ def pinned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 def pinned_copy(array: np.ndarray) -> np.ndarray:
     """The same elements in page-locked memory, row-major."""
-    made = pinned_empty(array.shape, array.dtype)
-    np.copyto(made, array)
-    return made
+    pinned = pinned_empty(array.shape, array.dtype)
+    np.copyto(pinned, array)
+    return pinned
 
 
 def is_pinned(array: np.ndarray) -> bool:
@@ -91,13 +92,11 @@ def is_pinned(array: np.ndarray) -> bool:
 
 
 def release_pinned() -> None:
-    """Give page-locked memory that nobody uses back to the system."""
-    for addresses in list(_spare.values()):  # other threads may let go of blocks meanwhile
+    """Give unused page-locked memory back to the system."""
+    for addresses in list(_spare.values()):  # other threads may release blocks meanwhile
         while addresses:
-            try:
+            with suppress(NPUDeviceLostError):  # its bookkeeping went with the device
                 driver().call("aclrtFreeHost", addresses.pop())
-            except NPUDeviceLostError:
-                pass  # its bookkeeping went with the device
 
 
 # ---------------------------------------------------------------- copies

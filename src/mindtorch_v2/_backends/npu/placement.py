@@ -19,24 +19,24 @@ def home(op: OpSpec, args: tuple[Any, ...]) -> int:
     Tensors of two devices are an error, as in torch, except that a CPU tensor without dims counts as a number and that
     indices may be on the CPU.
     """
-    found: Tensor | None = None
+    first: Tensor | None = None
     others: list[Tensor] = []
     for value in tensors_among(args):
         if not value._keys & NPU:
             others.append(value)
-        elif found is None:
-            found = value
-        elif tensors.index_of(found) != tensors.index_of(value) and op.schema.name != "copy_":
-            raise _mixed(op, found, value)
-    if found is not None and op.schema.name != "copy_":
+        elif first is None:
+            first = value
+        elif tensors.index_of(first) != tensors.index_of(value) and op.schema.name != "copy_":
+            raise _mixed(op, first, value)
+    if first is not None and op.schema.name != "copy_":
         for value in others:
             if value._array.ndim and op.schema.name not in _INDEXING:
-                raise _mixed(op, found, value)
+                raise _mixed(op, first, value)
     for argument, value in zip(op.schema.arguments, args, strict=True):
         if argument.type_text == "Device?" and value is not None:
             return tensors.device_index(value)
-    assert found is not None
-    return tensors.index_of(found)
+    assert first is not None
+    return tensors.index_of(first)
 
 
 _FILLS = ("fill_", "zero_", "masked_fill_")  # which write the same wherever elements share a place
@@ -62,10 +62,10 @@ def _mixed(op: OpSpec, first: Tensor, second: Tensor) -> RuntimeError:
 
 def tensors_among(args: tuple[Any, ...]) -> list[Tensor]:
     """The tensors among an op's arguments, those in lists included."""
-    found = []
+    flattened = []
     for value in args:
         if isinstance(value, Tensor):
-            found.append(value)
+            flattened.append(value)
         elif isinstance(value, list | tuple):
-            found += [each for each in value if isinstance(each, Tensor)]
-    return found
+            flattened += [each for each in value if isinstance(each, Tensor)]
+    return flattened

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from . import events
@@ -72,7 +73,7 @@ class Stream:
             done = []
             while self._kept and self._kept[0][0].query():
                 done.append(self._kept.popleft())
-        del done  # outside of the lock: what ends with it may want a stream itself
+        del done  # outside of the lock: a finalizer that runs here may use a stream itself
 
     def __repr__(self) -> str:
         return f"<npu.Stream device=npu:{self.device_index} npu_stream={hex(self.handle)}>"
@@ -115,13 +116,13 @@ def _next_of_pool(device: int) -> Stream:
 def default_stream(device: int | None = None) -> Stream:
     """The stream that work goes to unless another was chosen."""
     index = current_device() if device is None else device
-    found = _default.get(index)
-    if found is None:
+    stream = _default.get(index)
+    if stream is None:
         with _lock:
-            found = _default.get(index)
-            if found is None:
-                found = _default[index] = _make(index)
-    return found
+            stream = _default.get(index)
+            if stream is None:
+                stream = _default[index] = _make(index)
+    return stream
 
 
 def current_stream(device: int | None = None) -> Stream:
@@ -147,7 +148,7 @@ def synchronize(device: int | None = None) -> None:
     end = time.monotonic() + limit / 1000
     first: NPUError | None = None
     for stream in streams_of(index):
-        try:  # the streams have the time together
+        try:  # the time limit is for all streams together
             stream.synchronize(limit if limit < 0 else max(int((end - time.monotonic()) * 1000), 0))
         except NPUError as error:
             first = first or error
@@ -161,11 +162,9 @@ def destroy_streams(device: int) -> None:
     for stream in streams_of(device):
         stream._kept.clear()
         name = "aclrtDestroyStreamForce" if driver().has("aclrtDestroyStreamForce") else "aclrtDestroyStream"
-        try:
+        with suppress(NPUDeviceLostError):  # the stream went with its device
             driver().call(name, stream.handle)
-        except NPUDeviceLostError:
-            pass  # the stream went with its device
-        stream.handle = 0  # whoever still holds it gets CANN's default stream instead of a dangling one
+        stream.handle = 0  # a Stream that is still referenced means CANN's default stream, not a dangling handle
     _default.pop(device, None)
     _pools.pop(device, None)
     _taken.pop(device, None)
@@ -173,11 +172,9 @@ def destroy_streams(device: int) -> None:
 
 
 def activate_quietly(device: int) -> None:
-    """As `activate`, for cleaning up after a device that may be lost."""
-    try:
+    """As `activate`, without an error where the device is lost: for cleaning up."""
+    with suppress(NPUDeviceLostError):
         activate(device)
-    except NPUDeviceLostError:
-        pass
 
 
 events.current_stream = current_stream

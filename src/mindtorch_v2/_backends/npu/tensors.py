@@ -65,9 +65,9 @@ def used_by(stream: Stream, *arrays: np.ndarray) -> None:
 
 def upload(array: np.ndarray, index: int, dtype: np.dtype | None = None) -> np.ndarray:
     """A host array on a device, row-major; returns before the copy is done."""
-    made = empty(array.shape, array.dtype if dtype is None else dtype, index)
-    memory.to_device(made, array if dtype is None else array.astype(dtype, copy=False), current_stream(index))
-    return made
+    uploaded = empty(array.shape, array.dtype if dtype is None else dtype, index)
+    memory.to_device(uploaded, array if dtype is None else array.astype(dtype, copy=False), current_stream(index))
+    return uploaded
 
 
 def download(array: np.ndarray, non_blocking: bool = False) -> np.ndarray:
@@ -87,9 +87,9 @@ def contiguous(array: np.ndarray) -> np.ndarray:
 
 def converted(array: np.ndarray, dtype: np.dtype, index: int | None = None) -> np.ndarray:
     """A row-major copy on a device, of any dtype."""
-    made = empty(array.shape, dtype, memory.block_of(array).device_index if index is None else index)
-    assign(made, array)
-    return made
+    copy = empty(array.shape, dtype, memory.block_of(array).device_index if index is None else index)
+    assign(copy, array)
+    return copy
 
 
 def assign(target: np.ndarray, source: np.ndarray) -> None:

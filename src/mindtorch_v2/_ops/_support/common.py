@@ -25,14 +25,14 @@ def normal_dim(dim: int, ndim: int) -> int:
 
 
 def existing_dim(dim: int, ndim: int) -> int:
-    """The same for what refuses a tensor without dims, of which others take 0 and -1 to be a dim."""
+    """As `normal_dim`, but a tensor without dims has none; `normal_dim` takes 0 and -1 for one."""
     if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return normal_dim(dim, ndim)
 
 
 def home_of(tensor: Tensor) -> Device | None:
-    """The device on which to make what goes with a tensor. None for the CPU, where naming it would only take longer."""
+    """The `device=` for a tensor that is to be combined with this one. None for the CPU, where naming it only costs time."""
     return tensor.device if tensor._keys & BACKENDS else None
 
 
@@ -48,7 +48,7 @@ def normal_dims(dims: Any, ndim: int) -> tuple[int, ...]:
 
 
 def with_numbers(array: np.ndarray, *numbers: Any) -> np.ndarray:
-    """The array in the dtype that it has after meeting some Python numbers (or None)."""
+    """The array, promoted by some Python numbers (or None) under torch's rules."""
     kind = array.dtype.kind
     if kind in "iub":
         for number in numbers:
@@ -63,41 +63,41 @@ def with_numbers(array: np.ndarray, *numbers: Any) -> np.ndarray:
 # ---------------------------------------------------------------- words of messages
 
 
-def scalar_name(given: np.ndarray | np.dtype) -> str:
+def scalar_name(array: np.ndarray | np.dtype) -> str:
     """The dtype (of an array) as messages call it: Float, Half, Long ..."""
-    return dt.from_numpy(getattr(given, "dtype", given)).scalar_name
+    return dt.from_numpy(getattr(array, "dtype", array)).scalar_name
 
 
-def cpp_name(given: np.ndarray | np.dtype) -> str:
+def cpp_name(array: np.ndarray | np.dtype) -> str:
     """The dtype (of an array) as other messages call it: float, c10::Half, long int ..."""
-    return dt.from_numpy(getattr(given, "dtype", given)).cpp_name
+    return dt.from_numpy(getattr(array, "dtype", array)).cpp_name
 
 
-def no_kernel(name: str, given: np.ndarray | np.dtype) -> NotImplementedError:
-    """What torch raises where its kernel of this name does not take a dtype."""
-    return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(given)}'")
+def no_kernel(name: str, array: np.ndarray | np.dtype) -> NotImplementedError:
+    """torch's NotImplementedError of the kernel `name` for a dtype (or an array's) that it does not support."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(array)}'")
 
 
-def unexpected_dtype(expected: np.ndarray | np.dtype, found: np.ndarray | np.dtype) -> RuntimeError:
-    """What torch raises where a kernel is given two dtypes."""
-    return RuntimeError(f"expected scalar type {scalar_name(expected)} but found {scalar_name(found)}")
+def unexpected_dtype(expected: np.ndarray | np.dtype, actual: np.ndarray | np.dtype) -> RuntimeError:
+    """torch's RuntimeError for a kernel whose operands differ in dtype."""
+    return RuntimeError(f"expected scalar type {scalar_name(expected)} but found {scalar_name(actual)}")
 
 
 # ---------------------------------------------------------------- shape rules: arguments in, (shape, NumPy dtype) out
 
 
 def like_first(self: Tensor, *_rest: Any) -> ShapeRule:
-    """The result looks like the first argument."""
+    """Shape rule of ops whose result has the shape and dtype of the first argument."""
     return self._array.shape, self._array.dtype
 
 
 def like_with_numbers(self: Tensor, *numbers: Any) -> ShapeRule:
-    """The first argument's shape, its dtype after meeting the numbers."""
+    """Shape rule: the first argument's shape, its dtype promoted by the numbers."""
     return self._array.shape, with_numbers(np.empty(0, self._array.dtype), *numbers).dtype
 
 
 def reduced_shape(shape: tuple[int, ...], dims: Any, keepdim: bool) -> tuple[int, ...]:
-    """A shape after reducing over dims."""
+    """The shape of a reduction of `shape` over `dims`."""
     gone = set(normal_dims(dims, len(shape)))
     if keepdim:
         return tuple(1 if i in gone else n for i, n in enumerate(shape))
@@ -139,7 +139,7 @@ def np_dtype(dtype: Any, default: np.dtype | None = None) -> np.dtype:
 
 
 def no_derivative(name):
-    """In place of the formula of an input by which there is none: raises when its gradient is asked for."""
+    """A vjp for an input without a derivative: it raises when that gradient is requested."""
 
     def formula(g):
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")

@@ -13,7 +13,7 @@ from ..._dispatch.registry import aten
 
 
 def asked_for(gradients: Sequence[Any], needs: Sequence[bool]) -> tuple[Any, ...]:
-    """A backward op's results without the empty ones that stand for gradients nobody needs."""
+    """A backward op's results with None for the gradients that are not needed, which the op returns empty."""
     return tuple(g if needed else None for g, needed in zip(gradients, needs, strict=True))
 
 
@@ -36,8 +36,8 @@ def backward_of_backward(
     leaves, seed = [_leaf(t) for t in inputs], _leaf(grad_output)
     wanted = [t for t in leaves if t is not None]
     with enable_grad():
-        made = forward(*leaves)
-        first = iter(grad(made, wanted, seed, create_graph=True, allow_unused=True))
+        outputs = forward(*leaves)
+        first = iter(grad(outputs, wanted, seed, create_graph=True, allow_unused=True))
         first_grads = [None if t is None else next(first) for t in leaves]
         pairs = [
             (f, g) for f, g in zip(first_grads, grads, strict=True) if f is not None and g is not None and f._keys & AUTOGRAD

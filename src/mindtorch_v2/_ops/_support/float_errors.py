@@ -13,9 +13,9 @@ _OURS = __name__.partition(".")[0]
 
 
 class _Listener:
-    """Takes what NumPy says of floating-point errors, and warns of those that do not come from this package.
+    """Receives NumPy's floating-point errors, and warns of those that were not raised inside this package.
 
-    A filter of warnings could not do this, since any filter that a program sets later goes before it.
+    A warnings filter could not do this: any filter that the program adds later has precedence.
     """
 
     def write(self, text: str) -> None:
@@ -27,16 +27,16 @@ _listener = _Listener()
 
 
 def listen(_state: ThreadState) -> None:
-    """Hear of the calling thread's floating-point errors, unless the program listens to them itself."""
+    """Route the calling thread's floating-point errors to the listener, unless the program has set an error handler."""
     if np.geterrcall() is None:
         np.seterrcall(_listener)
         np.seterr(**{kind: "log" for kind, mode in np.geterr().items() if mode == "warn"})
 
 
 def install() -> None:
-    """Listen in this thread and in each that gets a state.
+    """Install the listener in this thread and in every thread that gets a state.
 
-    A thread that has none yet warns as NumPy does; the filter, which holds until the program sets its own, is for that.
+    The warnings filter is for threads without a state, where NumPy still warns itself.
     """
     listen(threads.state)
     started.append(listen)

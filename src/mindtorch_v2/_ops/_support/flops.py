@@ -12,5 +12,5 @@ from math import prod
 
 @cache
 def per_element(count: int) -> Callable[..., int]:
-    """So many for each element of the first argument."""
+    """A formula: that many FLOPs for each element of the first argument."""
     return lambda first, *rest: int(count * prod(first))

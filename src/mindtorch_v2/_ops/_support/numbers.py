@@ -33,10 +33,10 @@ def number_of(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
         if not (cmath.isfinite(value) and lowest <= value <= limits.max) or (isinstance(value, float) and value >= 2.0**63):
             raise overflow(dtype)
         return _array(int(value) & (1 << limits.bits) - 1, f"u{dtype.itemsize}").view(dtype)
-    made = _array(value).astype(dtype)
-    if cmath.isfinite(value) and not np.isfinite(made):
+    array = _array(value).astype(dtype)
+    if cmath.isfinite(value) and not np.isfinite(array):
         raise overflow(dtype)
-    return made
+    return array
 
 
 def check_width(value: int) -> None:
@@ -46,7 +46,7 @@ def check_width(value: int) -> None:
 
 
 def overflow(dtype: np.dtype[Any]) -> RuntimeError:
-    """What torch says of a number that a dtype cannot hold."""
+    """torch's RuntimeError for a number that a dtype cannot hold."""
     kind = dt.from_numpy(dtype)
     name = kind.cpp_name if dtype.kind not in "iu" or kind is dt.int32 else f"{kind.name}_t"
     return RuntimeError(f"value cannot be converted to type {name} without overflow")

@@ -1,4 +1,4 @@
-"""What ops ask of the dtype of `out=`, where they ask for more than that the result can be cast to it."""
+"""Rules for the dtype of `out=` that are stricter than torch's usual one, that the result can be cast to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def exact_dtype(wanted: Callable[[Arguments], dt.dtype | None], message: Callabl
 
 
 def dtype_of_self(args: Arguments) -> dt.dtype:
-    """What most of these rules want: the dtype of the first argument."""
+    """The expected dtype of most rules: that of the first argument."""
     kind: dt.dtype = args[0].dtype
     return kind
 

@@ -1,4 +1,4 @@
-"""Warnings about what a program does, said of its own line."""
+"""Warnings that point at the line of the user's program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def warn(text: str) -> None:
 
 
 def warn_once(text: str) -> None:
-    """The same, but only the first time in a process."""
+    """As `warn`, but a message is shown once per process."""
     if text not in _said:
         _said.add(text)
         warn(text)

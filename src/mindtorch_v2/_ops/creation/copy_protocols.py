@@ -25,29 +25,29 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _looking_at(storage: Storage, like: np.ndarray, offset: int) -> np.ndarray:
-    """An array on a storage's memory, laid out like another one."""
+def _view_of_storage(storage: Storage, like: np.ndarray, offset: int) -> np.ndarray:
+    """A view of a storage's memory with the shape, strides and dtype of another array."""
     if not like.size:
         return np.empty(like.shape, like.dtype)
     return np.ndarray(like.shape, like.dtype, _bytes_of(storage.owner), offset, like.strides)
 
 
 def _on_storage(cls: type, array: np.ndarray, storage: Storage, requires_grad: bool) -> Any:
-    made: Any = object.__new__(cls)
-    made._array = array
-    made._keys = python_key(cls)
-    made._storage = storage
-    made._base = None
+    tensor: Any = object.__new__(cls)
+    tensor._array = array
+    tensor._keys = python_key(cls)
+    tensor._storage = storage
+    tensor._base = None
     if requires_grad:
-        require_grad(made)
-    return made
+        require_grad(tensor)
+    return tensor
 
 
 def _copied_storage(storage: Storage, memo: dict[int, Any]) -> Storage:
     known = memo.get(id(storage))
     if known is None:
         known = memo[id(storage)] = Storage(storage.owner.copy("K"))
-        memo.setdefault(id(memo), []).append(storage)  # ids in a memo must not be used again
+        memo.setdefault(id(memo), []).append(storage)  # keyed by id: the object must outlive the memo
     return known
 
 
@@ -64,20 +64,20 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     array = self._array
     if self._keys & META:
-        made: Any = make_meta(array.shape, array.dtype, array.strides)
+        copied: Any = make_meta(array.shape, array.dtype, array.strides)
     else:
         offset = _address(array) - _address(owner_of(array)) if array.size else 0
         storage = _copied_storage(storage_of(self), memo)
-        made = _on_storage(type(self), _looking_at(storage, array, offset), storage, False)
-        made._keys = self._keys & ~AUTOGRAD
-    memo[id(self)] = made
+        copied = _on_storage(type(self), _view_of_storage(storage, array, offset), storage, False)
+        copied._keys = self._keys & ~AUTOGRAD
+    memo[id(self)] = copied
     if self._keys & AUTOGRAD:
-        require_grad(made)
+        require_grad(copied)
         if self.grad is not None:  # type: ignore[attr-defined]
-            made.grad = deepcopy(self.grad, memo)  # type: ignore[attr-defined]
+            copied.grad = deepcopy(self.grad, memo)  # type: ignore[attr-defined]
     if self.__dict__:
-        made.__dict__ = deepcopy(self.__dict__, memo)
-    return made
+        copied.__dict__ = deepcopy(self.__dict__, memo)
+    return copied
 
 
 def _rebuild(
@@ -90,12 +90,12 @@ def _rebuild(
     requires_grad: bool,
     state: dict[str, Any],
 ) -> Tensor:
-    """What a pickled tensor becomes again."""
+    """Rebuilds a pickled tensor on its storage: the function that `__reduce_ex__` names."""
     array = np.empty(shape, np_dtype) if 0 in shape else np.ndarray(shape, np_dtype, _bytes_of(storage.owner), offset, strides)
-    made = _on_storage(cls, array, storage, requires_grad)
+    tensor = _on_storage(cls, array, storage, requires_grad)
     if state:
-        made.__dict__.update(state)
-    return made
+        tensor.__dict__.update(state)
+    return tensor
 
 
 def __reduce_ex__(self: Tensor, protocol: Any) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ _UNVERSIONED = b"dltensor"
 
 
 class _Exporter:
-    """Hands a capsule to NumPy, one that was given or that another library makes, and looks at it on the way."""
+    """Hands a capsule to NumPy, taken as it is or requested from another library, and notes its name."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -38,8 +38,8 @@ class _Writable:
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array  # keeps the memory
-        given = array.__array_interface__
-        self.__array_interface__ = {**given, "data": (given["data"][0], False)}
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
 
 
 def _array_of(source: Any) -> np.ndarray:
@@ -47,7 +47,7 @@ def _array_of(source: Any) -> np.ndarray:
     exporter = _Exporter(source)
     array: np.ndarray = np.from_dlpack(exporter)
     if exporter.unversioned and not array.flags.writeable:
-        # Where nothing is said NumPy refuses to write; torch writes.
+        # An unversioned capsule does not say whether it is read-only: NumPy refuses to write, torch writes.
         return np.asarray(_Writable(array))
     return array
 
@@ -84,8 +84,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
             "you might have already constructed a tensor from it once."
         )
-    made: Any = make_external(array.copy() if copy else array)
-    return made if device is None else made.to(device)
+    tensor: Any = make_external(array.copy() if copy else array)
+    return tensor if device is None else tensor.to(device)
 
 
 def to_dlpack(tensor: Tensor) -> Any:

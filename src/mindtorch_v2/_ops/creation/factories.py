@@ -18,9 +18,9 @@ _fill = fill_.kernel
 
 
 def _filled(shape, kind, value):
-    made = np.empty(shape, kind)
-    _fill(made, value)
-    return made
+    array = np.empty(shape, kind)
+    _fill(array, value)
+    return array
 
 
 @op(
@@ -82,12 +82,12 @@ def ones(size, dtype, layout, device, pin_memory):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
     try:
-        made = np.empty(size, np_dtype(dtype))
+        array = np.empty(size, np_dtype(dtype))
     except ValueError:
         checked_size(size)
         raise
-    made.fill(1)
-    return made
+    array.fill(1)
+    return array
 
 
 def _fill_dtype(value, dtype):
@@ -168,8 +168,8 @@ def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
             )
     if len(set(physical_layout)) != len(size):
         raise RuntimeError("Duplicate dim not allowed")
-    made = np.empty([size[d] for d in physical_layout], np_dtype(dtype))
-    return made.transpose(np.argsort(physical_layout))
+    array = np.empty([size[d] for d in physical_layout], np_dtype(dtype))
+    return array.transpose(np.argsort(physical_layout))
 
 
 @op(
@@ -220,9 +220,9 @@ def eye_m(n, m, dtype, layout, device, pin_memory):
     for name, value in (("n", n), ("m", m)):
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    made = np.zeros((n, m), np_dtype(dtype))
-    made.reshape(-1)[: n * m : m + 1][: min(n, m)] = 1
-    return made
+    matrix = np.zeros((n, m), np_dtype(dtype))
+    matrix.reshape(-1)[: n * m : m + 1][: min(n, m)] = 1
+    return matrix
 
 
 # ---------------------------------------------------------------- like a tensor
@@ -255,9 +255,9 @@ def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
         check_options(layout, pin_memory, device)
     if memory_format is None and self.flags.c_contiguous:
         return np.zeros(self.shape, np_dtype(dtype, self.dtype))
-    made = like(self, np_dtype(dtype, self.dtype), memory_format)
-    made.fill(0)
-    return made
+    array = like(self, np_dtype(dtype, self.dtype), memory_format)
+    array.fill(0)
+    return array
 
 
 @op(f"ones_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE)
@@ -269,9 +269,9 @@ def ones_like(self, dtype, layout, device, pin_memory, memory_format):
     """
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
-    made = like(self, np_dtype(dtype, self.dtype), memory_format)
-    made.fill(1)
-    return made
+    array = like(self, np_dtype(dtype, self.dtype), memory_format)
+    array.fill(1)
+    return array
 
 
 @op(
@@ -289,9 +289,9 @@ def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format
     """
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
-    made = like(self, np_dtype(dtype, self.dtype), memory_format)
-    _fill(made, fill_value)
-    return made
+    array = like(self, np_dtype(dtype, self.dtype), memory_format)
+    _fill(array, fill_value)
+    return array
 
 
 # ---------------------------------------------------------------- of a tensor's type
@@ -438,10 +438,10 @@ def complex_(real, imag):
     tensor([1.+2.j])
     """
     _check_parts(real, imag)
-    made = np.empty(np.broadcast_shapes(real.shape, imag.shape), dt.from_numpy(real.dtype).to_complex().np)
-    made.real = real
-    made.imag = imag
-    return made
+    array = np.empty(np.broadcast_shapes(real.shape, imag.shape), dt.from_numpy(real.dtype).to_complex().np)
+    array.real = real
+    array.imag = imag
+    return array
 
 
 complex_.vjp(real=lambda g: g.real, imag=lambda g: g.imag)
@@ -461,10 +461,10 @@ def polar(abs, angle):
     tensor([2.+0.j])
     """
     _check_parts(abs, angle)
-    made = np.empty(np.broadcast_shapes(abs.shape, angle.shape), dt.from_numpy(abs.dtype).to_complex().np)
-    np.multiply(abs, np.cos(angle), out=made.real)
-    np.multiply(abs, np.sin(angle), out=made.imag)
-    return made
+    array = np.empty(np.broadcast_shapes(abs.shape, angle.shape), dt.from_numpy(abs.dtype).to_complex().np)
+    np.multiply(abs, np.cos(angle), out=array.real)
+    np.multiply(abs, np.sin(angle), out=array.imag)
+    return array
 
 
 @polar.vjp

@@ -1,4 +1,4 @@
-"""The constructors of old: torch.Tensor(2, 3), torch.FloatTensor([1, 2]), Tensor.new(...)."""
+"""The legacy constructors: torch.Tensor(2, 3), torch.FloatTensor([1, 2]), Tensor.new(...)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .from_data import as_tensor, tensor
 
 
 def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
-    """What the constructors do: a size gives memory without values, data is copied, a tensor is shared."""
+    """Common to all constructors: a size gives uninitialized memory, data is copied, a tensor is aliased."""
     if device is not None and Device(device).type != "cpu":
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {Device(device).type} was passed")
     if not args:
@@ -47,12 +47,12 @@ def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
 
 def _new_tensor(cls: type, *args: Any, device: Any = None) -> Any:
     """torch.Tensor(...), of the default dtype; a subclass gets an instance of its own."""
-    made = _construct(dt.get_default_dtype(), args, device)
-    return made if cls is Tensor else made.as_subclass(cls)  # type: ignore[attr-defined]
+    tensor = _construct(dt.get_default_dtype(), args, device)
+    return tensor if cls is Tensor else tensor.as_subclass(cls)  # type: ignore[attr-defined]
 
 
 class _LegacyType(type):
-    """torch.FloatTensor and its kin: no classes of tensors, but names for tensors of one dtype."""
+    """torch.FloatTensor and the other legacy types: not tensor classes, but names for tensors of one dtype."""
 
     dtype: dt.dtype
 

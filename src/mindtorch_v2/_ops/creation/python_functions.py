@@ -39,7 +39,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 
 def map_(self: Tensor, tensor: Any, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """The same with a function of two numbers, the second taken from another tensor."""
+    """As `apply_` with a function of two numbers, the second taken from another tensor."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"map_(): argument 'other' (position 1) must be Tensor, not {type_name(tensor)}")
     if tensor.dtype is not self.dtype:

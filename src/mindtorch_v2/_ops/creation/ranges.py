@@ -20,7 +20,7 @@ _PLAIN = (int, float)
 
 
 def _plain(number):
-    """A Python number; 0-d tensors and arrays stand for theirs."""
+    """A Python number, unwrapped from a 0-d tensor or array."""
     if number.__class__ in _PLAIN:
         return number
     if hasattr(number, "_array"):
@@ -61,9 +61,9 @@ def _arange(start, end, step, dtype, layout, pin_memory):
         raise no_kernel("arange_cpu", kind)
     if kind is _I64:
         return np.arange(*_whole(start, end, step))
-    made = np.arange(math.ceil((end - start) / step)) * (int(step) if kind.kind in "iu" else float(step))
-    made += int(start) if kind.kind in "iu" else start
-    return made if made.dtype is kind else made.astype(kind)
+    values = np.arange(math.ceil((end - start) / step)) * (int(step) if kind.kind in "iu" else float(step))
+    values += int(start) if kind.kind in "iu" else start
+    return values if values.dtype is kind else values.astype(kind)
 
 
 def _whole(start, end, step):
@@ -184,20 +184,20 @@ def _spaced(start, end, steps, kind):
     step = work.type((last - first) / work.type(steps - 1)) if kind.kind not in "iu" else (last - first) / (steps - 1)
     count = np.arange(steps, dtype=work)
     half = steps // 2
-    made = np.empty(steps, work)
-    made[:half] = scaled(count[:half], step, first)
-    made[half:] = scaled(steps - 1 - count[half:], -step, last)
-    return made if made.dtype is kind else made.astype(kind)
+    values = np.empty(steps, work)
+    values[:half] = scaled(count[:half], step, first)
+    values[half:] = scaled(steps - 1 - count[half:], -step, last)
+    return values if values.dtype is kind else values.astype(kind)
 
 
 def _ends(name, start, end):
-    """The two numbers; only tensors without dims stand for one."""
+    """Both bounds as Python numbers; RuntimeError for tensors with dims."""
     if start.__class__ in _PLAIN and end.__class__ in _PLAIN:
         return start, end
     wide = [
-        f"{label} with {given.ndim} dimension(s)"
-        for label, given in (("start", start), ("end", end))
-        if getattr(given, "ndim", 0)
+        f"{label} with {bound.ndim} dimension(s)"
+        for label, bound in (("start", start), ("end", end))
+        if getattr(bound, "ndim", 0)
     ]
     if wide:
         raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {' and '.join(wide)}.")
@@ -231,13 +231,13 @@ for _overload, _start, _end in (
     (".Scalar_Tensor", "Scalar", "Tensor"),
     ("", "Scalar", "Scalar"),
 ):
-    _given = [(0.5, 2.0, 5)] if not _overload else []
+    _samples = [(0.5, 2.0, 5)] if not _overload else []
     op(
         f"linspace{_overload}({_start} start, {_end} end, int steps, {OPTIONS}) -> Tensor",
         _linspace,
         nondiff=True,
         shape=_count_shape,
-        samples=lambda make, given=_given: given,
+        samples=lambda make, samples=_samples: samples,
         host_made=True,
         out_rule=fills_out,
         doc="""`steps` numbers evenly spaced from `start` to `end`, both included.
@@ -251,7 +251,7 @@ for _overload, _start, _end in (
         _logspace,
         nondiff=True,
         shape=_count_shape,
-        samples=lambda make, given=_given: given,
+        samples=lambda make, samples=_samples: samples,
         host_made=True,
         out_rule=fills_out,
         doc="""`steps` powers of `base` with exponents evenly spaced from `start` to `end`.

@@ -1,4 +1,4 @@
-"""What the index_* ops ask of an index for one dim and of the source that goes with it, in torch's words."""
+"""Checks of the index_* ops for a 1-d index and its source, with torch's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing into expanded tensors, where one element stands in several places: torch warns about it and writes."""
+"""Writing into expanded tensors, where several elements share memory: torch warns and writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def is_expanded(out: np.ndarray[Any, Any]) -> bool:
-    """Whether an array may not be written because its elements stand in several places."""
+    """Whether an array is read-only because its elements share memory."""
     return not out.flags.writeable and out.size > 0 and 0 in out.strides
 
 
@@ -21,6 +21,6 @@ def writable(out: np.ndarray[Any, Any], name: str, form: str, depth: int) -> np.
         UserWarning,
         stacklevel=depth,
     )
-    made = out.view()
-    made.flags.writeable = True
-    return made
+    view = out.view()
+    view.flags.writeable = True
+    return view

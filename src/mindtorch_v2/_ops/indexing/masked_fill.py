@@ -1,4 +1,4 @@
-"""masked_fill with a number."""
+"""`masked_fill` with a number, beside the overload with a tensor, which `masked` declares."""
 
 from __future__ import annotations
 

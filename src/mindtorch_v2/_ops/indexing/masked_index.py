@@ -46,8 +46,8 @@ def _inside(self, indices):
 )
 def unsafe_masked_index(self, mask, indices, fill):
     """The elements at the indices where the mask is true, `fill` elsewhere: there the indices may be any numbers."""
-    found = aten._unsafe_index(self, _inside(self, indices))
-    return aten.masked_fill(found, aten.logical_not(mask), fill)
+    elements = aten._unsafe_index(self, _inside(self, indices))
+    return aten.masked_fill(elements, aten.logical_not(mask), fill)
 
 
 unsafe_masked_index.vjp(

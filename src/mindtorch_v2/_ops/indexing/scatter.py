@@ -38,7 +38,7 @@ def positions(index, dim):
 
 
 def _checked(self, dim, index, name, source=None):
-    """The dim from the front, after torch's checks; of an index without elements only the dim is looked at."""
+    """The dim from the front, after torch's checks; for an empty index only the dim is checked."""
     ndim = self.ndim
     if not -ndim <= dim < ndim:
         dim = normal_dim(dim, ndim)
@@ -55,10 +55,10 @@ def _checked(self, dim, index, name, source=None):
     if source is not None and max(source.ndim, 1) != max(ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     limits = self.shape or (1,)
-    given = None if source is None else source.shape or (1,)
+    source_shape = None if source is None else source.shape or (1,)
     for d, n in enumerate(index.shape):
-        if (n > limits[d] and d != dim) or (given is not None and n > given[d]):
-            if given is None:
+        if (n > limits[d] and d != dim) or (source_shape is not None and n > source_shape[d]):
+            if source_shape is None:
                 raise RuntimeError(
                     f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
                     f"larger than self {list(self.shape)} apart from dimension {dim}"
@@ -193,10 +193,10 @@ def _scatter(self, dim, index, source, out, reducer=None):
 
 
 def _add_at(target, key, value):
-    if target.size <= 64 or not target.flags.c_contiguous or target.dtype.kind == "V":
+    if not target.flags.c_contiguous or target.dtype.kind == "V":
         np.add.at(target, key, value)
         return
-    # NumPy adds quickly at flat positions only.
+    # ufunc.at has a fast loop for flat positions only.
     places = 0
     for n, k in zip(target.shape, key, strict=True):
         places = places * n + k
@@ -311,7 +311,7 @@ _NEUTRAL = {"sum": 0, "prod": 1, "mean": 0}
 
 
 def _lowest(dtype, reduce):
-    """What any value beats: the identity of amax or amin."""
+    """The identity of amax or amin: the end of the dtype's range that every value replaces."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return info.min if reduce == "amax" else info.max
@@ -483,6 +483,6 @@ def one_hot(self, num_classes):
         raise RuntimeError("num_classes should be positive")
     elif high >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    made = np.zeros((self.size, num_classes), _INT64)
-    made[np.arange(self.size), self.reshape(-1)] = 1
-    return made.reshape(*self.shape, num_classes)
+    rows = np.zeros((self.size, num_classes), _INT64)
+    rows[np.arange(self.size), self.reshape(-1)] = 1
+    return rows.reshape(*self.shape, num_classes)

@@ -31,7 +31,7 @@ _FULL = slice(None)
 
 
 def _as_tuple(index: Any) -> tuple[Any, ...]:
-    """The index per dim: a short sequence that holds more than numbers stands for a tuple, as in NumPy of old."""
+    """The index per dim: a short sequence that holds more than numbers stands for a tuple, as in early NumPy."""
     if isinstance(index, tuple):
         return index
     if (
@@ -53,13 +53,13 @@ def _sequence_tensor(index: Any) -> Tensor:
     """A list (or range) of positions as a tensor."""
     if isinstance(index, str):
         raise TypeError("new(): invalid data type 'str'")
-    made = np.asarray([item._array if isinstance(item, Tensor) else item for item in index])
-    if made.dtype == object:
+    positions = np.asarray([item._array if isinstance(item, Tensor) else item for item in index])
+    if positions.dtype == object:
         raise TypeError(f"new(): invalid data type '{type(index[0]).__name__}'")
-    if not made.size:
-        made = made.astype(np.int64)
-    new = aten.empty(made.shape, dtype=dt.from_numpy(made.dtype))
-    new._array[...] = made
+    if not positions.size:
+        positions = positions.astype(np.int64)
+    new = aten.empty(positions.shape, dtype=dt.from_numpy(positions.dtype))
+    new._array[...] = positions
     return aten.lift_fresh(aten.to(new, dtype=new.dtype))
 
 
@@ -234,7 +234,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _value(self: Tensor, value: Any) -> Any:
-    """What is assigned: a tensor as it is, a number checked against the dtype it goes into."""
+    """The assigned value: a tensor as it is, a number checked against the target's dtype."""
     if isinstance(value, Tensor):
         return value
     if value.__class__ not in (int, float, bool, complex):

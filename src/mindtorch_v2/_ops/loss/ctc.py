@@ -87,13 +87,13 @@ def _log_sum(*terms):
 
 
 def _shifted(row, by):
-    """The row moved by some places, with nothing coming in."""
-    made = np.full(row.shape, _NEVER, row.dtype)
+    """The row shifted by some places, filled up with log 0."""
+    shifted = np.full(row.shape, _NEVER, row.dtype)
     if by > 0:
-        made[:, by:] = row[:, :-by]
+        shifted[:, by:] = row[:, :-by]
     else:
-        made[:, :by] = row[:, -by:]
-    return made
+        shifted[:, :by] = row[:, -by:]
+    return shifted
 
 
 def _emissions(log_probs, places):
@@ -107,8 +107,8 @@ def _likelihood(alpha, lengths, input_lengths):
     last = alpha[rows, np.maximum(input_lengths, 1) - 1]
     end = last[rows, 2 * lengths]
     before = np.where(lengths > 0, last[rows, np.maximum(2 * lengths - 1, 0)], _NEVER)
-    made = -_log_sum(end, before)
-    return np.where(input_lengths > 0, made, np.where(lengths > 0, np.inf, 0)).astype(alpha.dtype)
+    losses = -_log_sum(end, before)
+    return np.where(input_lengths > 0, losses, np.where(lengths > 0, np.inf, 0)).astype(alpha.dtype)
 
 
 def _ctc_shape(log_probs, targets, input_lengths, target_lengths, *_):
@@ -137,8 +137,8 @@ def ctc_loss_kernel(log_probs, targets, input_lengths, target_lengths, blank, ze
         alpha[lengths == 0, 0, 1:2] = _NEVER
     for t in range(1, steps):
         row = alpha[:, t - 1]
-        made = _log_sum(row, _shifted(row, 1), np.where(jumps, _shifted(row, 2), _NEVER))
-        np.add(made, emitted[t], alpha[:, t])
+        reached = _log_sum(row, _shifted(row, 1), np.where(jumps, _shifted(row, 2), _NEVER))
+        np.add(reached, emitted[t], alpha[:, t])
     return _likelihood(alpha, lengths, np.asarray(input_lengths, np.int64)), alpha
 
 
@@ -158,7 +158,7 @@ def _(g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity
 def ctc_loss_backward(
     grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
 ):
-    """The gradient for normalised log probabilities: what was emitted, less what the alignments ask for."""
+    """The gradient for normalized log probabilities: the probabilities less the expected share of each class."""
     places, jumps, valid, lengths = _places(targets, target_lengths, blank)
     input_lengths = np.asarray(input_lengths, np.int64)
     emitted = _emissions(log_probs, places)
@@ -169,7 +169,7 @@ def ctc_loss_backward(
     demand = np.empty((steps, batch, places.shape[1]), log_probs.dtype)
     row = np.full(ends.shape, _NEVER, log_probs.dtype)
     for t in reversed(range(steps)):
-        # `row` holds what may still follow after step t; at a sample's last step that is having ended.
+        # `row` is the log probability of the labels that remain after step t; at a sample's last step none may remain.
         row = np.where((input_lengths == t + 1)[:, None], ends, row)
         demand[t] = row
         after = row + emitted[t]
@@ -182,15 +182,15 @@ def ctc_loss_backward(
     share[:, ~finite] = 0
     where = (np.arange(steps * batch) * classes).reshape(steps, batch, 1) + places
     wanted = np.bincount(where.reshape(-1), share.reshape(-1), steps * batch * classes).reshape(log_probs.shape)
-    made = np.exp(log_probs) - wanted.astype(log_probs.dtype)
+    grad_input = np.exp(log_probs) - wanted.astype(log_probs.dtype)
     if not zero_infinity:
-        made[:, ~finite] = np.nan
-    made *= grad[:, None]
+        grad_input[:, ~finite] = np.nan
+    grad_input *= grad[:, None]
     dead = np.arange(steps)[:, None] >= input_lengths
     if zero_infinity:
         dead = dead | ~finite
-    made[dead] = 0
-    return made
+    grad_input[dead] = 0
+    return grad_input
 
 
 def _lengths(values):
@@ -201,16 +201,16 @@ def _ctc(log_probs, targets, input_lengths, target_lengths, blank, reduction, ze
     batched = log_probs._array.ndim == 3
     if not batched:
         log_probs = aten.unsqueeze(log_probs, 1)
-    made = aten._ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)[0]
+    losses = aten._ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)[0]
     if zero_infinity:
-        nothing = aten.zeros((), dtype=made.dtype)
-        made = aten.where(aten.eq(made, float("inf")), nothing, made)
+        nothing = aten.zeros((), dtype=losses.dtype)
+        losses = aten.where(aten.eq(losses, float("inf")), nothing, losses)
     if reduction == MEAN:
-        counts = aten.clamp_min(make_tensor(np.asarray(target_lengths, made._array.dtype)), 1)
-        return aten.mean(aten.div(made, counts))
+        counts = aten.clamp_min(make_tensor(np.asarray(target_lengths, losses._array.dtype)), 1)
+        return aten.mean(aten.div(losses, counts))
     if reduction == SUM:
-        return aten.sum(made)
-    return made if batched or reduction != NONE else aten.squeeze(made, 0)
+        return aten.sum(losses)
+    return losses if batched or reduction != NONE else aten.squeeze(losses, 0)
 
 
 @composite(

@@ -46,8 +46,8 @@ def margin_ranking_loss(input1, input2, target, margin, reduction):
     tensor(1.)
     """
     difference = aten.sub(input1, input2)
-    made = aten.clamp_min_(add_number(aten.mul(aten.neg(target), difference), margin), 0)
-    return reduced_in_ops(made, reduction)
+    losses = aten.clamp_min_(add_number(aten.mul(aten.neg(target), difference), margin), 0)
+    return reduced_in_ops(losses, reduction)
 
 
 @composite(
@@ -135,9 +135,9 @@ def soft_margin_loss(self, target, reduction):
     >>> F.soft_margin_loss(torch.tensor([1.0]), torch.tensor([1.0]))
     tensor(0.3133)
     """
-    made = np.asarray(np.negative(np.multiply(self, target)))
-    np.exp(made, made)
-    return reduced(np.log1p(made, made), reduction)
+    losses = np.asarray(np.negative(np.multiply(self, target)))
+    np.exp(losses, losses)
+    return reduced(np.log1p(losses, losses), reduction)
 
 
 soft_margin_loss.not_differentiable("target").vjp(
@@ -152,13 +152,13 @@ soft_margin_loss.not_differentiable("target").vjp(
 )
 @in_float32
 def soft_margin_loss_backward(grad_output, self, target, reduction):
-    made = np.asarray(np.multiply(self, target))
-    np.exp(made, made)
-    made += 1
+    slopes = np.asarray(np.multiply(self, target))
+    np.exp(slopes, slopes)
+    slopes += 1
     # exp(-ty) / (1 + exp(-ty)) is 1 / (1 + exp(ty)), which stays finite.
-    np.divide(target, made, made)
-    made *= -mean_factor(made.size, reduction)
-    return np.multiply(made, grad_output, made)
+    np.divide(target, slopes, slopes)
+    slopes *= -mean_factor(slopes.size, reduction)
+    return np.multiply(slopes, grad_output, slopes)
 
 
 def _soft_second(g, grad_output, self, target, reduction):
@@ -203,10 +203,10 @@ def _check_labels(labels, classes):
 def _violations(rows, labels, margin):
     """How much each wrong class comes closer to the right one than the margin; 0 for the right class itself."""
     at = np.arange(len(rows))
-    made = rows - rows[at, labels][:, None] + rows.dtype.type(margin)
-    np.maximum(made, 0, out=made)
-    made[at, labels] = 0
-    return made
+    violations = rows - rows[at, labels][:, None] + rows.dtype.type(margin)
+    np.maximum(violations, 0, out=violations)
+    violations[at, labels] = 0
+    return violations
 
 
 def _check_long(target):
@@ -243,10 +243,10 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
     _check_multi_margin(p, weight, rows.shape[1])
     need_float("multi_margin_loss_cpu_kernel", self)
     _check_labels(labels, rows.shape[1])
-    made = _violations(rows, labels, margin)
+    violations = _violations(rows, labels, margin)
     if p == 2:
-        made *= made
-    losses = np.add.reduce(made, 1)
+        violations *= violations
+    losses = np.add.reduce(violations, 1)
     if weight is not None:
         losses *= weight[labels]
     losses /= rows.shape[1]
@@ -270,13 +270,13 @@ multi_margin_loss.not_differentiable("weight").vjp(
 def multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction):
     rows = _rows(self)
     labels = _labels(self, target, rows)
-    made = _violations(rows, labels, margin)
-    made = 2 * made if p == 2 else (made > 0).astype(rows.dtype)
-    made[np.arange(len(rows)), labels] = -np.add.reduce(made, 1)
+    violations = _violations(rows, labels, margin)
+    slopes = 2 * violations if p == 2 else (violations > 0).astype(rows.dtype)
+    slopes[np.arange(len(rows)), labels] = -np.add.reduce(slopes, 1)
     scale = grad_output.reshape(-1, 1) * rows.dtype.type(mean_factor(len(rows), reduction) / rows.shape[1])
     if weight is not None:
         scale = scale * weight[labels][:, None]
-    return (made * scale).reshape(self.shape)
+    return (slopes * scale).reshape(self.shape)
 
 
 # ---------------------------------------------------------------- of several right classes at once
@@ -301,11 +301,11 @@ def _listed(target):
 def _shortfalls(rows, target, listed, is_target):
     """(N, list, C): how much each class outside the list comes closer than 1 to each one in it."""
     right = np.take_along_axis(rows, np.where(listed, target, 0), 1)
-    made = rows[:, None, :] - right[:, :, None] + 1
-    np.maximum(made, 0, out=made)
-    made *= listed[:, :, None]
-    made *= (is_target == 0)[:, None, :]
-    return made
+    shortfalls = rows[:, None, :] - right[:, :, None] + 1
+    np.maximum(shortfalls, 0, out=shortfalls)
+    shortfalls *= listed[:, :, None]
+    shortfalls *= (is_target == 0)[:, None, :]
+    return shortfalls
 
 
 @op(
@@ -350,11 +350,11 @@ def multilabel_margin_loss_backward(grad_output, self, target, reduction, is_tar
     rows, lists = _rows_and_lists(self, target)
     listed = _listed(lists)
     short = (_shortfalls(rows, lists, listed, is_target.reshape(rows.shape)) > 0).astype(rows.dtype)
-    made = np.add.reduce(short, 1)
+    grad_input = np.add.reduce(short, 1)
     row, entry = np.nonzero(listed)
-    np.subtract.at(made, (row, lists[row, entry]), np.add.reduce(short, 2)[row, entry])
-    made *= grad_output.reshape(-1, 1) * rows.dtype.type(mean_factor(len(rows), reduction) / rows.shape[1])
-    return made.reshape(self.shape)
+    np.subtract.at(grad_input, (row, lists[row, entry]), np.add.reduce(short, 2)[row, entry])
+    grad_input *= grad_output.reshape(-1, 1) * rows.dtype.type(mean_factor(len(rows), reduction) / rows.shape[1])
+    return grad_input.reshape(self.shape)
 
 
 composite(

@@ -22,14 +22,14 @@ def reduced(values: np.ndarray, reduction: int) -> np.ndarray:
 
 
 def reduced_in_ops(values, reduction):
-    """The same for losses that are composed of ops."""
+    """As `reduced`, composed of ops, for losses without a kernel of their own."""
     if reduction == NONE:
         return values
     return aten.mean(values) if reduction == MEAN else aten.sum(values)
 
 
 def mean_factor(count: int, reduction: int) -> float:
-    """What each element's slope is multiplied by on the way back through the reduction."""
+    """The factor of each element's gradient from the reduction: 1 / count for the mean, else 1."""
     return 1.0 / max(count, 1) if reduction == MEAN else 1.0
 
 

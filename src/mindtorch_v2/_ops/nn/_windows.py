@@ -15,8 +15,8 @@ Ints = tuple[int, ...]
 
 def per_dim(value: Iterable[int], dims: int) -> Ints:
     """A setting for each dim: a single number stands for all. Whether there are as many as dims is the caller's to check."""
-    made = tuple(int(v) for v in value)
-    return made * dims if len(made) == 1 else made
+    values = tuple(int(v) for v in value)
+    return values * dims if len(values) == 1 else values
 
 
 def pad_spatial(array: np.ndarray, padding: Ints, value: float = 0, extra: Ints | None = None) -> np.ndarray:
@@ -77,13 +77,13 @@ def columns(padded: np.ndarray, kernel: Ints, out: Ints, stride: Ints, dilation:
 
 
 def scatter_columns(
-    made: np.ndarray, shape: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
+    cols: np.ndarray, shape: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> np.ndarray:
-    """col2im: add the windows' elements up where they came from; the inverse of `columns` as a linear map."""
+    """col2im: add the windows' elements up where they came from; the transpose of `columns` as a linear map."""
     batch, channels = shape[:2]
     padded_shape = (batch, channels, *[n + 2 * p for n, p in zip(shape[2:], padding, strict=True)])
-    padded = np.zeros(padded_shape, made.dtype)
-    parts = made.reshape(batch, channels, *kernel, *out)
+    padded = np.zeros(padded_shape, cols.dtype)
+    parts = cols.reshape(batch, channels, *kernel, *out)
     for position, index in offsets(kernel, out, stride, dilation):
         part: Any = (slice(None), slice(None), *position)
         padded[index] += parts[part]

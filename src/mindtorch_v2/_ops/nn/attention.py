@@ -26,9 +26,9 @@ def _scale(width, scale):
 @lru_cache(maxsize=16)
 def _causal_bias(length, width, dtype):
     """0 on and below the diagonal, -inf above it."""
-    made = np.triu(np.full((length, width), -np.inf, dtype), 1)
-    made.flags.writeable = False
-    return made
+    bias = np.triu(np.full((length, width), -np.inf, dtype), 1)
+    bias.flags.writeable = False
+    return bias
 
 
 def _by_kv_head(array, kv_heads):
@@ -37,7 +37,7 @@ def _by_kv_head(array, kv_heads):
 
 
 def _scores(query, key, is_causal, attn_mask, factor):
-    """query keyᵀ, scaled, with what may not be seen at -inf."""
+    """query keyᵀ, scaled, with -inf where the mask forbids attention."""
     heads, kv_heads = query.shape[1], key.shape[1]
     scaled = query * query.dtype.type(factor)
     if heads == kv_heads:
@@ -105,11 +105,11 @@ def flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale):
     if attn_mask is not None:
         total[total == 0] = 1
     # Dividing the result in place of the probabilities touches fewer elements.
-    made = _times(scores, value, np.empty_like(query))
-    np.divide(made, total, made)
+    output = _times(scores, value, np.empty_like(query))
+    np.divide(output, total, output)
     np.log(total, total)
     np.add(total, most, total)
-    return made, total[..., 0]
+    return output, total[..., 0]
 
 
 @flash_attention.not_differentiable("attn_mask", "result1").vjp
@@ -150,11 +150,11 @@ def flash_attention_backward(grad_out, query, key, value, out, logsumexp, dropou
 
 def _summed_by_kv_head(left, right, kv_heads, shape):
     """leftᵀ @ right, added up over the heads that share a key and value."""
-    made = _laid_out(*shape, right.dtype)
+    sums = _laid_out(*shape, right.dtype)
     if left.shape[1] == kv_heads:
-        return np.matmul(left.swapaxes(-1, -2), right, made)
+        return np.matmul(left.swapaxes(-1, -2), right, sums)
     each = np.matmul(left.swapaxes(-1, -2), right)
-    return np.add.reduce(_by_kv_head(each, kv_heads), 2, None, made)
+    return np.add.reduce(_by_kv_head(each, kv_heads), 2, None, sums)
 
 
 # ---------------------------------------------------------------- composed
@@ -170,9 +170,9 @@ def _as_bias(mask, query):
 @composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=lambda make: [(make(3, 4), 1)])
 def safe_softmax(self, dim, dtype):
     """Softmax with zeros for rows that are -inf throughout."""
-    made = aten.softmax(self, dim, dtype)
+    weights = aten.softmax(self, dim, dtype)
     masked = aten.all(aten.isneginf(self), dim, True)
-    return aten.where(masked, 0.0, made)
+    return aten.where(masked, 0.0, weights)
 
 
 safe_softmax.vjp(self=lambda g, result, dim, self_dtype: aten._softmax_backward_data(g, result, dim, self_dtype))
@@ -208,8 +208,8 @@ def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_m
     weights = aten._safe_softmax(scores, -1)
     if dropout_p > 0:
         weights = aten.dropout(weights, dropout_p, True)
-    made = aten.matmul(weights, value)
-    return (aten.to(made, dtype=kind), aten.to(weights, dtype=kind)) if kind.itemsize == 2 else (made, weights)
+    output = aten.matmul(weights, value)
+    return (aten.to(output, dtype=kind), aten.to(weights, dtype=kind)) if kind.itemsize == 2 else (output, weights)
 
 
 def _check(query, key, value):
@@ -228,7 +228,7 @@ def _check(query, key, value):
 
 
 def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):
-    """Whether the fused kernel does it."""
+    """Whether the fused kernel takes these arguments; if not, attention is composed of ops."""
     if not (q.ndim == k.ndim == v.ndim == 4 and dropout_p == 0 and q.size and k.size):
         return False
     if not (q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3] and k.shape == v.shape):

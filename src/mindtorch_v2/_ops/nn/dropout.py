@@ -15,7 +15,7 @@ def _check(p):
 
 
 def _feature_shape(input):
-    """One draw per channel."""
+    """The noise shape of feature dropout, (N, C, 1, ...): one draw per sample and channel."""
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
@@ -29,16 +29,16 @@ def _empty(input, features):
 
 
 def _noise(input, p, features):
-    """What to multiply by: 0 with probability p, and what keeps the mean otherwise."""
+    """The factors: 0 with probability p, else 1 / (1 - p), which keeps the mean."""
     return aten.div_(aten.bernoulli_(_empty(input, features), 1 - p), 1 - p)
 
 
-# What keeps mean and variance of selu's outputs: dropped elements become -alpha.
+# selu's scale * alpha: dropped elements become its negative, the value that selu saturates at.
 _ALPHA = 1.7580993408473766
 
 
 def _alpha_noise(input, p, features):
-    """What to multiply by, and what to add."""
+    """The factor and the shift of each element, which keep the mean and variance of selu's outputs."""
     noise = aten.bernoulli_(_empty(input, features), 1 - p)
     a = 1.0 / ((_ALPHA * _ALPHA * p + 1) * (1 - p)) ** 0.5
     shift = aten.add_(aten.mul_(aten.add(noise, -1), _ALPHA * a), _ALPHA * a * p)
@@ -154,8 +154,8 @@ def _(g, p, train, result1):
     samples=lambda make: [(make(3, 4), make.bools(3, 4), 2.0)],
 )
 def native_dropout_backward(grad_output, mask, scale):
-    made = np.multiply(grad_output, mask)
-    return np.multiply(made, made.dtype.type(scale), made)
+    grad_input = np.multiply(grad_output, mask)
+    return np.multiply(grad_input, grad_input.dtype.type(scale), grad_input)
 
 
 native_dropout_backward.vjp(grad_output=lambda g, mask, scale: aten.native_dropout_backward(g, mask, scale))

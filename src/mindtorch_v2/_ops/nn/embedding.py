@@ -43,9 +43,7 @@ def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices)
-    # Seen as unsigned, a negative index is a huge one, so that one maximum checks both bounds.
-    unsigned = np.uint64 if indices.dtype.itemsize == 8 else np.uint32
-    if indices.size and np.maximum.reduce(indices.view(unsigned), None) >= weight.shape[0]:
+    if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
         raise IndexError("index out of range in self")
     return weight.take(indices, 0)
 
@@ -92,7 +90,7 @@ def embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_gra
     shape=lambda grad_output, indices, num_weights, *_: ((num_weights, grad_output._array.shape[-1]), grad_output._array.dtype),
 )
 def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
-    made = np.zeros((num_weights, grad_output.shape[-1]), grad_output.dtype)
+    grad_weight = np.zeros((num_weights, grad_output.shape[-1]), grad_output.dtype)
     flat = indices.reshape(-1)
     values = grad_output.reshape(-1, grad_output.shape[-1])
     if padding_idx >= 0:
@@ -100,18 +98,18 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
         flat, values = flat[kept], values[kept]
     if scale_grad_by_freq:
         values = values / np.bincount(flat, minlength=num_weights)[flat][:, None].astype(values.dtype)
-    add_rows(made, flat, values)
-    return made
+    add_rows(grad_weight, flat, values)
+    return grad_weight
 
 
 embedding_dense_backward.vjp(grad_output=lambda g, indices, padding_idx: _dense_backward_grad(g, indices, padding_idx))
 
 
 def _dense_backward_grad(g, indices, padding_idx):
-    made = aten.embedding(g, indices)
+    rows = aten.embedding(g, indices)
     if padding_idx >= 0:
-        made = made.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
-    return made
+        rows = rows.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
+    return rows
 
 
 @op(

@@ -1,4 +1,4 @@
-"""Bags of embeddings: the rows of a table summed, averaged or maximised bag by bag."""
+"""Bags of embeddings: the rows of a table summed, averaged or maximized bag by bag."""
 
 from __future__ import annotations
 
@@ -71,22 +71,22 @@ def _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offse
     sizes = np.bincount(bag, minlength=count)
     full = sizes > 0
     starts = (np.cumsum(sizes) - sizes)[full]
-    made = np.zeros((count, weight.shape[1]), weight.dtype)
+    output = np.zeros((count, weight.shape[1]), weight.dtype)
     best = np.zeros((count, weight.shape[1]) if mode == MAX else (count,), _INT64)
     if indices.size:
         rows = weight.take(indices, 0)
         if per_sample_weights is not None:
             rows *= per_sample_weights[:, None]
         if mode == MAX:
-            made[full] = np.maximum.reduceat(rows, starts, 0)
+            output[full] = np.maximum.reduceat(rows, starts, 0)
             # The first of each bag's rows that holds the maximum.
-            at = np.where(rows == made[bag], np.arange(len(rows))[:, None], len(rows) - 1)
+            at = np.where(rows == output[bag], np.arange(len(rows))[:, None], len(rows) - 1)
             best[full] = indices[np.minimum.reduceat(at, starts, 0)]
         else:
-            made[full] = np.add.reduceat(rows, starts, 0)
+            output[full] = np.add.reduceat(rows, starts, 0)
             if mode == MEAN:
-                made[full] /= sizes[full][:, None].astype(weight.dtype)
-    return made, offset2bag, sizes.astype(_INT64), best
+                output[full] /= sizes[full][:, None].astype(weight.dtype)
+    return output, offset2bag, sizes.astype(_INT64), best
 
 
 _ARGUMENTS = (
@@ -235,11 +235,15 @@ def embedding_bag_sparse_backward(
 def embedding_bag_dense_backward(
     grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx
 ):
-    made = np.zeros((num_weights, grad.shape[1]), grad.dtype)
+    grad_weight = np.zeros((num_weights, grad.shape[1]), grad.dtype)
     if mode == MAX:
         full = bag_size > 0
         where = maximum_indices[full] * grad.shape[1] + np.arange(grad.shape[1])
-        return np.bincount(where.reshape(-1), grad[full].reshape(-1), made.size).reshape(made.shape).astype(grad.dtype)
+        return (
+            np.bincount(where.reshape(-1), grad[full].reshape(-1), grad_weight.size)
+            .reshape(grad_weight.shape)
+            .astype(grad.dtype)
+        )
     indices = indices[: len(offset2bag)]
     rows = grad.take(offset2bag, 0)
     if per_sample_weights is not None:
@@ -251,8 +255,8 @@ def embedding_bag_dense_backward(
         indices, rows = indices[kept], rows[kept]
     if scale_grad_by_freq:
         rows /= np.bincount(indices, minlength=num_weights)[indices][:, None].astype(grad.dtype)
-    add_rows(made, indices, rows)
-    return made
+    add_rows(grad_weight, indices, rows)
+    return grad_weight
 
 
 @op(
@@ -263,12 +267,12 @@ def embedding_bag_dense_backward(
 )
 @in_float32
 def embedding_bag_per_sample_weights_backward(grad, weight, indices, offsets, offset2bag, mode, padding_idx):
-    made = np.zeros(indices.shape, grad.dtype)
+    grad_weights = np.zeros(indices.shape, grad.dtype)
     used = indices[: len(offset2bag)]
-    made[: len(offset2bag)] = np.einsum("ij,ij->i", grad.take(offset2bag, 0), weight.take(used, 0))
+    grad_weights[: len(offset2bag)] = np.einsum("ij,ij->i", grad.take(offset2bag, 0), weight.take(used, 0))
     if padding_idx >= 0:
-        made[indices == padding_idx] = 0
-    return made
+        grad_weights[indices == padding_idx] = 0
+    return grad_weights
 
 
 def _embedding_bag(

@@ -62,14 +62,14 @@ glu.vjp(self=lambda g, self, dim: aten.glu_backward(g, self, dim))
 @in_float32
 def glu_backward(grad_output, self, dim):
     a, b = _halves(self, dim)
-    made = np.empty(self.shape, self.dtype)
-    passed, opened = _halves(made, dim)
+    grad_input = np.empty(self.shape, self.dtype)
+    grad_a, grad_b = _halves(grad_input, dim)
     gate = logistic(b)
-    np.multiply(grad_output, gate, passed)
-    np.multiply(passed, a, opened)
+    np.multiply(grad_output, gate, grad_a)
+    np.multiply(grad_a, a, grad_b)
     np.subtract(constant(1, gate.dtype), gate, gate)
-    np.multiply(opened, gate, opened)
-    return made
+    np.multiply(grad_b, gate, grad_b)
+    return grad_input
 
 
 def _glu_backward_grad(g, self, dim):

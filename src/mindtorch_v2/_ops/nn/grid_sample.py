@@ -22,7 +22,7 @@ ZEROS, BORDER, REFLECTION = range(3)
 # ---------------------------------------------------------------- from [-1, 1] to elements
 
 
-def _unnormalised(x: np.ndarray, size: int, dims: int, align_corners: bool) -> tuple[np.ndarray, float]:
+def _unnormalized(x: np.ndarray, size: int, dims: int, align_corners: bool) -> tuple[np.ndarray, float]:
     """Places counted in elements, and how fast they move with x.
 
     Half precision rounds after every step, as torch does, which takes these steps: others in a plane than in space.
@@ -75,14 +75,14 @@ def _places(grid: np.ndarray, sizes: tuple[int, ...], mode: int, padding_mode: i
 
     Cubic interpolation applies the padding rule to each element around a place, not to the place.
     """
-    made = []
+    places = []
     points = math.prod(grid.shape[1:-1])
     for axis, size in enumerate(sizes):
         # A grid holds x first: the innermost dim.
-        x, speed = _unnormalised(grid[..., len(sizes) - 1 - axis].reshape(len(grid), points), size, len(sizes), align_corners)
+        x, speed = _unnormalized(grid[..., len(sizes) - 1 - axis].reshape(len(grid), points), size, len(sizes), align_corners)
         x, moves = (x, np.ones_like(x)) if mode == BICUBIC else _padded(x, size, len(sizes), padding_mode, align_corners)
-        made.append((x, moves * grid.dtype.type(speed)))
-    return made
+        places.append((x, moves * grid.dtype.type(speed)))
+    return places
 
 
 # ---------------------------------------------------------------- reading and writing elements
@@ -131,11 +131,11 @@ def _corners(places: list[Any]) -> Any:
 
 
 def _product_but(parts: list[np.ndarray], left_out: int) -> np.ndarray:
-    made = np.ones_like(parts[0])
+    product = np.ones_like(parts[0])
     for axis, part in enumerate(parts):
         if axis != left_out:
-            made = made * part
-    return made
+            product = product * part
+    return product
 
 
 def _check(input: np.ndarray, grid: np.ndarray, dims: int, mode: int, padding_mode: int) -> None:
@@ -165,11 +165,11 @@ def _sample(input, grid, mode, padding_mode, align_corners):
     if mode == NEAREST:
         flat, valid = _inside(tuple(_whole(np.rint(x)) for x, _ in places), sizes)
         return np.ascontiguousarray(_read(images, flat, valid)).reshape(shape).astype(input.dtype, copy=False)
-    made = None
+    output = None
     for index, weight, _, _ in _corners(places):
         part = _read(images, *_inside(index, sizes)) * weight[:, None]
-        made = part if made is None else np.add(made, part, made)
-    return made.reshape(shape)
+        output = part if output is None else np.add(output, part, output)
+    return output.reshape(shape)
 
 
 def _cubic_taps(places, sizes, padding_mode, align_corners):
@@ -202,15 +202,15 @@ def _cubic_slopes(t, a):
 
 
 def _sample_cubic(images, places, sizes, padding_mode, align_corners):
-    made = None
+    output = None
     row = None
     for number, (index, by_y, by_x, _, _) in enumerate(_cubic_taps(places, sizes, padding_mode, align_corners)):
         part = _read(images, *_inside(index, sizes)) * by_x[:, None]
         row = part if number % 4 == 0 else np.add(row, part, row)
         if number % 4 == 3:
             part = row * by_y[:, None]
-            made = part if made is None else np.add(made, part, made)
-    return made
+            output = part if output is None else np.add(output, part, output)
+    return output
 
 
 @in_float32
@@ -257,21 +257,26 @@ def _sample_grad(grad_output, input, places, mode, padding_mode, align_corners, 
 
 
 def _sample_in_ops(input, grid, mode, padding_mode, align_corners):
-    """What `_sample` computes. Within a cell every place is linear in the grid, so cells and slopes are constants."""
+    """`_sample` composed of ops, for second derivatives.
+
+    Within a cell every place is linear in the grid, so cells and slopes are constants.
+    """
     sizes = input._array.shape[2:]
     numbers = grid._array
     images = input.reshape(*input.shape[:2], math.prod(sizes))
     places = []
     for axis, size in enumerate(sizes):
         column = len(sizes) - 1 - axis
-        given = numbers[..., column].reshape(len(numbers), -1)
-        at, speed = _unnormalised(given, size, len(sizes), align_corners)
+        coordinates = numbers[..., column].reshape(len(numbers), -1)
+        at, speed = _unnormalized(coordinates, size, len(sizes), align_corners)
         at, moves = _padded(at, size, len(sizes), padding_mode if mode != BICUBIC else ZEROS, align_corners)
         slope = moves * numbers.dtype.type(speed)
         base = np.rint(at) if mode == NEAREST else np.floor(at)
-        behind = grid.select(-1, column).reshape(len(numbers), -1) * make_tensor(slope) + make_tensor(at - base - given * slope)
+        behind = grid.select(-1, column).reshape(len(numbers), -1) * make_tensor(slope) + make_tensor(
+            at - base - coordinates * slope
+        )
         places.append((base, behind))
-    made = None
+    output = None
     for offsets in itertools.product(_OFFSETS[mode], repeat=len(sizes)):
         index, weight = [], None
         for (base, behind), offset, size in zip(places, offsets, sizes, strict=True):
@@ -285,8 +290,8 @@ def _sample_in_ops(input, grid, mode, padding_mode, align_corners):
         picked = aten.gather(images, 2, make_tensor(np.repeat(flat[:, None], images.shape[1], 1)))
         picked = picked * make_tensor(valid[:, None].astype(numbers.dtype))
         part = picked if weight is None else picked * weight.unsqueeze(1)
-        made = part if made is None else made + part
-    return made.reshape(*input.shape[:2], *grid.shape[1:-1])
+        output = part if output is None else output + part
+    return output.reshape(*input.shape[:2], *grid.shape[1:-1])
 
 
 _OFFSETS = {NEAREST: (0,), BILINEAR: (0, 1), BICUBIC: (-1, 0, 1, 2)}
@@ -323,8 +328,8 @@ def _declare(dims: int, *, doc: str | None = None) -> None:
 
     @forward.vjp
     def _(g, input, grid, interpolation_mode, padding_mode, align_corners, needs):
-        made = getattr(aten, f"{name}_backward")(g, input, grid, interpolation_mode, padding_mode, align_corners, list(needs))
-        return asked_for(made, needs)
+        grads = getattr(aten, f"{name}_backward")(g, input, grid, interpolation_mode, padding_mode, align_corners, list(needs))
+        return asked_for(grads, needs)
 
     @op(
         f"{name}_backward(Tensor grad_output, {arguments}, bool[2] output_mask) -> (Tensor, Tensor)",
@@ -410,7 +415,7 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
 
 
 def _base_grid(size: Any, align_corners: bool, dtype: np.dtype) -> np.ndarray:
-    """(points, dims + 1): each element's normalised place, innermost dim first, and a 1."""
+    """(points, dims + 1): each element's normalized place, innermost dim first, and a 1."""
     axes = []
     for n in size[2:]:
         line = np.linspace(-1, 1, n, dtype=dtype) if n > 1 else np.zeros(1, dtype)
@@ -444,8 +449,8 @@ def affine_grid_generator(theta, size, align_corners):
               [ 0.5000,  0.0000]]]])
     """
     _check_affine(theta, size)
-    made = np.matmul(_base_grid(size, align_corners, theta.dtype), theta.swapaxes(1, 2))
-    return made.reshape(size[0], *size[2:], len(size) - 2)
+    grid = np.matmul(_base_grid(size, align_corners, theta.dtype), theta.swapaxes(1, 2))
+    return grid.reshape(size[0], *size[2:], len(size) - 2)
 
 
 affine_grid_generator.vjp(theta=lambda g, size, align_corners: aten.affine_grid_generator_backward(g, size, align_corners))

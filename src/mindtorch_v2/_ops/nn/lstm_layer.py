@@ -28,7 +28,7 @@ def set_mkldnn_enabled(on: bool) -> None:
 
 
 def get_mkldnn_enabled() -> bool:
-    """What `set_mkldnn_enabled` was told last."""
+    """Whether a layer may run as a single op; True unless `set_mkldnn_enabled(False)` was called."""
     return _Switch.on
 
 
@@ -52,11 +52,11 @@ def fused_lstm(input, state, weights, reverse, train):
 
 # Inside, samples are the last dim, so that each gate of a step is one contiguous (H, N) block. A step's product is
 # [w_ih | w_hh | bias] with [x; h; 1]: the operands of all steps stand in one array, into which each step writes its h
-# for the next. Steps are in the order in which they are taken; only input and output know of `reverse`.
+# for the next. Steps are in the order in which they are taken; `reverse` concerns input and output only.
 
 
 class _Workspace:
-    """What forward keeps for backward, as views of one buffer."""
+    """The intermediate arrays that forward saves for backward, as views of one buffer."""
 
     def __init__(self, steps, batch, features, size, dtype, buffer=None):
         shapes = (
@@ -154,9 +154,9 @@ def mkldnn_rnn_layer(
         np.multiply(i, g, entering)
         np.add(cell, entering, cell)
         np.multiply(o, np.tanh(cell, kept.squashed[t]), hidden[t + 1])
-    made = np.empty((steps, batch, size), kind)
-    made[:: -1 if reverse else 1] = hidden[1:].swapaxes(1, 2)
-    return made, hidden[steps].T.reshape(hx_.shape), cells[steps].T.reshape(cx_.shape), kept.buffer.view(np.uint8)
+    output = np.empty((steps, batch, size), kind)
+    output[:: -1 if reverse else 1] = hidden[1:].swapaxes(1, 2)
+    return output, hidden[steps].T.reshape(hx_.shape), cells[steps].T.reshape(cx_.shape), kept.buffer.view(np.uint8)
 
 
 @mkldnn_rnn_layer.vjp
@@ -209,7 +209,7 @@ def _(
 
 
 def _slopes(kept):
-    """What the gradients of h and c are multiplied by on their way to each gate, and that of h to c, for all steps."""
+    """For all steps: the derivatives of c and h by each gate's input, and of h by c."""
     slopes = np.empty_like(kept.gates)
     i, f, g, o = (kept.gates[:, k] for k in range(4))
     si, sf, sg, so = (slopes[:, k] for k in range(4))
@@ -232,7 +232,7 @@ def _slopes(kept):
     "int[] batch_sizes, bool batch_first, Tensor workspace) "
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     samples=lambda make: [],
-    shape=lambda *given: [(t._array.shape, t._array.dtype) for t in given[:7]],
+    shape=lambda *args: [(t._array.shape, t._array.dtype) for t in args[:7]],
 )
 def mkldnn_rnn_layer_backward(
     input,

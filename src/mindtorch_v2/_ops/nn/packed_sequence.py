@@ -65,9 +65,9 @@ def _(g, input_shape, batch_first, result1):
     samples=lambda make: [],
 )
 def pack_padded_sequence_backward(grad, input_size, batch_sizes, batch_first):
-    made = np.zeros(input_size, grad.dtype)
-    _scatter(made, grad, batch_sizes, batch_first)
-    return made
+    grad_input = np.zeros(input_size, grad.dtype)
+    _scatter(grad_input, grad, batch_sizes, batch_first)
+    return grad_input
 
 
 pack_padded_sequence_backward.vjp(
@@ -77,9 +77,9 @@ pack_padded_sequence_backward.vjp(
 )
 
 
-def _scatter(made, rows, batch_sizes, batch_first):
+def _scatter(padded, rows, batch_sizes, batch_first):
     """Write packed rows to their places in a padded array."""
-    grid = made.swapaxes(0, 1) if batch_first else made
+    grid = padded.swapaxes(0, 1) if batch_first else padded
     batch = grid.shape[1]
     at = _places(batch_sizes, batch)
     grid[at // batch, at % batch] = rows
@@ -100,9 +100,9 @@ def pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_len
             )
         steps = total_length
     shape = (batch, steps) if batch_first else (steps, batch)
-    made = np.full((*shape, *data.shape[1:]), padding_value, data.dtype)
-    _scatter(made, data, batch_sizes, batch_first)
-    return made, _lengths(batch_sizes)
+    padded = np.full((*shape, *data.shape[1:]), padding_value, data.dtype)
+    _scatter(padded, data, batch_sizes, batch_first)
+    return padded, _lengths(batch_sizes)
 
 
 @pad_packed_sequence.vjp

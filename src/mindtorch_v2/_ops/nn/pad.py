@@ -57,17 +57,17 @@ def _padded_shape(shape, pad):
             "Padding length should be less than or equal to two times the input dimension but got "
             f"padding length {len(pad)} and input of dimension {len(shape)}"
         )
-    made = list(shape)
+    padded = list(shape)
     for i in range(len(pad) // 2):
         dim = len(shape) - 1 - i
-        made[dim] += pad[2 * i] + pad[2 * i + 1]
-        if made[dim] < 0:
+        padded[dim] += pad[2 * i] + pad[2 * i + 1]
+        if padded[dim] < 0:
             raise RuntimeError(
                 f"The input size {shape[dim]}, plus negative padding {pad[2 * i]} and {pad[2 * i + 1]} "
                 "resulted in a negative output size, which is invalid. Check dimension "
                 f"{dim} of your input."
             )
-    return made
+    return padded
 
 
 @op(
@@ -91,12 +91,12 @@ def constant_pad_nd(self, pad, value):
         source[dim] = slice(max(-before, 0), self.shape[dim] - max(-after, 0))
         target[dim] = slice(max(before, 0), shape[dim] - max(after, 0))
     if value == 0:
-        made = np.zeros(shape, self.dtype)
+        padded = np.zeros(shape, self.dtype)
     else:
-        made = np.empty(shape, self.dtype)
-        made[...] = number_of(value, self.dtype)
-    made[tuple(target)] = self[tuple(source)]
-    return made
+        padded = np.empty(shape, self.dtype)
+        padded[...] = number_of(value, self.dtype)
+    padded[tuple(target)] = self[tuple(source)]
+    return padded
 
 
 constant_pad_nd.vjp(self=lambda g, pad: aten.constant_pad_nd(g, [-n for n in pad], 0))
@@ -116,7 +116,7 @@ def _replicated(n, before, after):
 
 
 def _pad_by(self, padding, sources):
-    made = self
+    padded = self
     for i in range(len(padding) // 2):
         dim = self.ndim - 1 - i
         before, after = padding[2 * i], padding[2 * i + 1]
@@ -129,8 +129,8 @@ def _pad_by(self, padding, sources):
             raise RuntimeError(
                 f"input (size {self.shape[dim]} at dimension {dim}) is too small for padding ({before}, {after})"
             )
-        made = made.take(sources(self.shape[dim], before, after), dim)
-    return made
+        padded = padded.take(sources(self.shape[dim], before, after), dim)
+    return padded
 
 
 def _unpad_by(g, shape, padding, sources):
@@ -140,12 +140,12 @@ def _unpad_by(g, shape, padding, sources):
         n, before, after = shape[dim], padding[2 * i], padding[2 * i + 1]
         places = sources(n, before, after).tolist()
         lines = np.moveaxis(g, dim, 0)
-        made = np.zeros((n, *lines.shape[1:]), g.dtype)
+        inner = np.zeros((n, *lines.shape[1:]), g.dtype)
         first, last = max(before, 0), max(before, 0) + n - max(-before, 0) - max(-after, 0)
-        made[max(-before, 0) : n - max(-after, 0)] = lines[first:last]
+        inner[max(-before, 0) : n - max(-after, 0)] = lines[first:last]
         for at in (*range(first), *range(last, len(places))):
-            made[places[at]] += lines[at]
-        g = np.moveaxis(made, 0, dim)
+            inner[places[at]] += lines[at]
+        g = np.moveaxis(inner, 0, dim)
     return np.ascontiguousarray(g)
 
 
@@ -197,7 +197,7 @@ for _dims in (1, 2, 3):
 
 @composite("_pad_circular(Tensor self, int[] pad) -> Tensor", samples=lambda make: [(make(1, 2, 4), (1, 2))])
 def pad_circular(self, pad):
-    made = self
+    padded = self
     shape = self._array.shape
     for i in range(len(pad) // 2):
         dim = len(shape) - 1 - i
@@ -207,15 +207,15 @@ def pad_circular(self, pad):
         if n + before + after < 0:
             raise RuntimeError(f"Negative padding value is resulting in an empty dimension {dim}.")
         # Negative pads cut; what is then missing on one side is taken from the other.
-        inner = aten.slice(made, dim, max(-before, 0), n - max(-after, 0))
+        inner = aten.slice(padded, dim, max(-before, 0), n - max(-after, 0))
         left = inner._array.shape[dim]
         parts = [aten.slice(inner, dim, left - before, left)] if before > 0 else []
         parts.append(inner)
         if after > 0:
             parts.append(aten.slice(inner, dim, 0, after))
-        made = aten.cat(parts, dim) if len(parts) > 1 else inner
+        padded = aten.cat(parts, dim) if len(parts) > 1 else inner
     # Where the last step only cut, the result is a view of what came before.
-    return aten.clone(made, memory_format=contiguous_format) if made is self or made._is_view() else made
+    return aten.clone(padded, memory_format=contiguous_format) if padded is self or padded._is_view() else padded
 
 
 # ---------------------------------------------------------------- pad
@@ -298,13 +298,13 @@ def pad_sequence(sequences, batch_first, padding_value, padding_side):
     """
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
-    made = np.empty(_sequence_shape([s.shape for s in sequences], batch_first), sequences[0].dtype)
-    made[...] = padding_value
-    longest = made.shape[1 if batch_first else 0]
+    padded = np.empty(_sequence_shape([s.shape for s in sequences], batch_first), sequences[0].dtype)
+    padded[...] = padding_value
+    longest = padded.shape[1 if batch_first else 0]
     places = _places([len(s) for s in sequences], longest, batch_first, padding_side)
     for sequence, place in zip(sequences, places, strict=True):
-        made[place] = sequence
-    return made
+        padded[place] = sequence
+    return padded
 
 
 def _sequence_grads(g, shapes, batch_first, padding_side):

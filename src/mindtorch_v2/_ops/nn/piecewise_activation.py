@@ -17,7 +17,7 @@ from .._support.half import in_float32
 from ..random.uniform_normal import source_of
 
 
-def _written(schema, functional, node, formula):
+def _declare_inplace(schema, functional, node, formula):
     """An in-place form with a derivative of its own, which starts from the result: the input is gone by then."""
 
     def kernel(self, *rest):
@@ -70,7 +70,7 @@ def _hardshrink(self, lambd):
     return where_true((self < -lambd) | (self > lambd) | (self != self), self)
 
 
-# Up to here a number is within the range of every dtype.
+# The largest number of float16: up to here a lambda is within the range of every floating dtype.
 _USUAL = 65504
 
 
@@ -84,11 +84,11 @@ def _softshrink(self, lambd):
     need_float("softshrink_check", self)
     if not 0 <= lambd <= _USUAL:
         _check_lambda(lambd, dt.from_numpy(self.dtype))
-    return _drawn_in(self, lambd)
+    return _shrink(self, lambd)
 
 
 @in_float32
-def _drawn_in(self, lambd):
+def _shrink(self, lambd):
     return np.subtract(self, clipped(self, -lambd, lambd))
 
 
@@ -156,7 +156,7 @@ def threshold(self, threshold, value):
 
 
 threshold.vjp(self=lambda g, self, threshold: aten.threshold_backward(g, self, threshold))
-_written(
+_declare_inplace(
     "threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)",
     threshold,
     "ThresholdBackward1",
@@ -175,9 +175,9 @@ def hardsigmoid(self):
     tensor([0.0000, 0.5000, 1.0000])
     """
     need_float("hardsigmoid_cpu", self)
-    made = np.asarray(np.add(self, constant(3, self.dtype)))
-    clipped(made, 0, 6, made)
-    return np.divide(made, constant(6, self.dtype), made)
+    result = np.asarray(np.add(self, constant(3, self.dtype)))
+    clipped(result, 0, 6, result)
+    return np.divide(result, constant(6, self.dtype), result)
 
 
 hardsigmoid.vjp(self=lambda g, self: aten.hardsigmoid_backward(g, self))
@@ -185,8 +185,8 @@ hardsigmoid.vjp(self=lambda g, self: aten.hardsigmoid_backward(g, self))
 
 @op("hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first)
 def hardsigmoid_backward(grad_output, self):
-    made = np.asarray(where_true((self > -3) & (self < 3), grad_output))
-    return np.multiply(made, constant(1 / 6, made.dtype), made)
+    grad_input = np.asarray(where_true((self > -3) & (self < 3), grad_output))
+    return np.multiply(grad_input, constant(1 / 6, grad_input.dtype), grad_input)
 
 
 hardsigmoid_backward.vjp(grad_output=lambda g, self: aten.hardsigmoid_backward(g, self), self=lambda g: aten.zeros_like(g))
@@ -201,10 +201,10 @@ def hardswish(self):
     tensor([-0.0000, 0.6667, 4.0000])
     """
     need_float("hardswish_cpu", self)
-    made = np.asarray(np.add(self, constant(3, self.dtype)))
-    clipped(made, 0, 6, made)
-    np.multiply(made, self, made)
-    return np.divide(made, constant(6, self.dtype), made)
+    result = np.asarray(np.add(self, constant(3, self.dtype)))
+    clipped(result, 0, 6, result)
+    np.multiply(result, self, result)
+    return np.divide(result, constant(6, self.dtype), result)
 
 
 hardswish.vjp(self=lambda g, self: aten.hardswish_backward(g, self))
@@ -238,13 +238,13 @@ def leaky_relu(self, negative_slope):
     """
     need_float("leaky_relu_cpu", self)
     zero = constant(0, self.dtype)
-    made = np.asarray(np.minimum(self, zero))
-    np.multiply(made, constant(negative_slope, self.dtype), made)
-    return np.add(made, np.maximum(self, zero), made)
+    result = np.asarray(np.minimum(self, zero))
+    np.multiply(result, constant(negative_slope, self.dtype), result)
+    return np.add(result, np.maximum(self, zero), result)
 
 
 leaky_relu.vjp(self=lambda g, self, negative_slope: aten.leaky_relu_backward(g, self, negative_slope, False))
-_written(
+_declare_inplace(
     "leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)",
     leaky_relu,
     "LeakyReluBackward1",
@@ -271,10 +271,8 @@ def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
 
 def _two_slopes(positive, above, below):
     """`above` where positive and `below` elsewhere."""
-    if above.size <= 2048:
-        return np.where(positive, above, below)
-    made = where_true(positive, above)
-    return np.add(made, where_true(~positive, below), made)
+    slopes = where_true(positive, above)
+    return np.add(slopes, where_true(~positive, below), slopes)
 
 
 leaky_relu_backward.vjp(
@@ -302,18 +300,18 @@ def elu(self, alpha, scale, input_scale):
     """
     need_float("elu_cpu", self)
     zero = constant(0, self.dtype)
-    made = np.asarray(np.minimum(self, zero))
-    np.multiply(made, constant(input_scale, self.dtype), made)
-    np.expm1(made, made)
-    np.multiply(made, constant(alpha * scale, self.dtype), made)
+    result = np.asarray(np.minimum(self, zero))
+    np.multiply(result, constant(input_scale, self.dtype), result)
+    np.expm1(result, result)
+    np.multiply(result, constant(alpha * scale, self.dtype), result)
     positive = np.asarray(np.maximum(self, zero))
     if scale != 1:
         positive *= constant(scale, self.dtype)
-    return np.add(made, positive, made)
+    return np.add(result, positive, result)
 
 
 elu.vjp(self=lambda g, alpha, scale, input_scale, self: aten.elu_backward(g, alpha, scale, input_scale, False, self))
-_written(
+_declare_inplace(
     "elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)",
     elu,
     "EluBackward1",
@@ -384,15 +382,15 @@ def celu(self, alpha):
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     zero = constant(0, self.dtype)
-    made = np.asarray(np.minimum(self, zero))
-    np.divide(made, constant(alpha, self.dtype), made)
-    np.expm1(made, made)
-    np.multiply(made, constant(alpha, self.dtype), made)
-    return np.add(made, np.maximum(self, zero), made)
+    result = np.asarray(np.minimum(self, zero))
+    np.divide(result, constant(alpha, self.dtype), result)
+    np.expm1(result, result)
+    np.multiply(result, constant(alpha, self.dtype), result)
+    return np.add(result, np.maximum(self, zero), result)
 
 
 celu.vjp(self=lambda g, alpha, self: aten.elu_backward(g, alpha, 1, 1.0 / alpha, False, self))
-_written(
+_declare_inplace(
     "celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)",
     celu,
     "CeluBackward1",
@@ -407,9 +405,9 @@ _written(
 def prelu_kernel(self, weight):
     need_real("prelu_cpu", self)
     zero = constant(0, self.dtype)
-    made = np.asarray(np.minimum(self, zero))
-    np.multiply(made, weight, made)
-    return np.add(made, np.maximum(self, zero), made)
+    result = np.asarray(np.minimum(self, zero))
+    np.multiply(result, weight, result)
+    return np.add(result, np.maximum(self, zero), result)
 
 
 @prelu_kernel.vjp
@@ -515,7 +513,7 @@ rrelu_with_noise.not_differentiable("noise").vjp(
 )
 
 
-_written(
+_declare_inplace(
     "rrelu_with_noise_(Tensor(a!) self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
     "bool training=False, Generator? generator=None) -> Tensor(a!)",
     rrelu_with_noise,

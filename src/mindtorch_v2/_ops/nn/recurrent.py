@@ -52,8 +52,8 @@ def _gru_step(contribution: Callable[[], Any], state: State, weights: Weights) -
 def _simple_step(activation: str) -> Callable[[Callable[[], Any], State, Weights], State]:
     def step(contribution: Callable[[], Any], state: State, weights: Weights) -> State:
         _, w_hh, _, b_hh, _ = weights
-        made = aten.add_(aten.linear(state[0], w_hh, b_hh), contribution())
-        return [getattr(aten, activation)(made)]
+        total = aten.add_(aten.linear(state[0], w_hh, b_hh), contribution())
+        return [getattr(aten, activation)(total)]
 
     return step
 
@@ -68,7 +68,7 @@ def _padded_layer(step, input, state, weights, reverse):
     steps = aten.unbind(aten.linear(input, weights[0], weights[2]), 0)
     outputs = []
     for contribution in reversed(steps) if reverse else steps:
-        state = step(lambda given=contribution: given, state, weights)
+        state = step(lambda term=contribution: term, state, weights)
         outputs.append(state[0])
     if reverse:
         outputs.reverse()
@@ -76,7 +76,7 @@ def _padded_layer(step, input, state, weights, reverse):
 
 
 def _packed_layer(step, data, batch_sizes, state, weights):
-    """The same for packed data: samples that end drop out of the state, the shortest first."""
+    """As `_padded_layer` for packed data: samples that end leave the state, the shortest first."""
     data = aten.linear(data, weights[0], weights[2])
     outputs, ended = [], []
     offset, alive = 0, batch_sizes[0]
@@ -87,12 +87,12 @@ def _packed_layer(step, data, batch_sizes, state, weights):
             ended.append([aten.narrow(part, 0, size, alive - size) for part in state])
             state = [aten.narrow(part, 0, 0, size) for part in state]
             alive = size
-        state = step(lambda given=contribution: given, state, weights)
+        state = step(lambda term=contribution: term, state, weights)
         outputs.append(state[0])
     ended.append(state)
     ended.reverse()
-    made = aten.cat(outputs, 0)
-    return made, [aten.cat(list(parts), 0) for parts in zip(*ended, strict=True)]
+    output = aten.cat(outputs, 0)
+    return output, [aten.cat(list(parts), 0) for parts in zip(*ended, strict=True)]
 
 
 def _packed_layer_reversed(step, data, batch_sizes, first, weights):
@@ -111,7 +111,7 @@ def _packed_layer_reversed(step, data, batch_sizes, first, weights):
             alive = size
         offset -= size
         contribution = aten.narrow(data, 0, offset, size)
-        state = step(lambda given=contribution: given, state, weights)
+        state = step(lambda term=contribution: term, state, weights)
         outputs.append(state[0])
     outputs.reverse()
     return aten.cat(outputs, 0), state
@@ -125,17 +125,17 @@ def _weights(params, has_biases, projected):
     per = 2 + 2 * has_biases + projected
     if len(params) % per:
         raise RuntimeError(f"got an incorrect number of RNN parameters: {len(params)} is no multiple of {per}")
-    made = []
+    layers = []
     for at in range(0, len(params), per):
         w_ih, w_hh, *rest = params[at : at + per]
         w_hr = rest.pop() if projected else None
         b_ih, b_hh = rest if has_biases else (None, None)
-        made.append((w_ih, w_hh, b_ih, b_hh, w_hr))
-    return made
+        layers.append((w_ih, w_hh, b_ih, b_hh, w_hr))
+    return layers
 
 
 def _run(run_layer, input, states, weights, num_layers, dropout, train, bidirectional):
-    """Layer upon layer; `run_layer(input, state, weights, reverse)` does one direction of one."""
+    """All layers, one on top of the other; `run_layer(input, state, weights, reverse)` runs one direction of one."""
     directions = 2 if bidirectional else 1
     if len(weights) != num_layers * directions:
         raise RuntimeError(
@@ -144,13 +144,13 @@ def _run(run_layer, input, states, weights, num_layers, dropout, train, bidirect
         )
     final = []
     for layer in range(num_layers):
-        made = []
+        outputs = []
         for direction in range(directions):
             at = layer * directions + direction
             output, state = run_layer(input, states[at], weights[at], direction == 1)
-            made.append(output)
+            outputs.append(output)
             final.append(state)
-        input = made[0] if directions == 1 else aten.cat(made, made[0]._array.ndim - 1)
+        input = outputs[0] if directions == 1 else aten.cat(outputs, outputs[0]._array.ndim - 1)
         if dropout != 0 and train and layer < num_layers - 1:
             input = aten.dropout(input, dropout, True)
     return input, final
@@ -168,7 +168,7 @@ def _stacked(final):
 def _padded(kind, input, hidden, params, has_biases, num_layers, dropout, train, bidirectional, projected=False):
     step = _STEPS[kind]
     output, final = _run(
-        lambda given, state, weights, reverse: _padded_layer(step, given, state, weights, reverse),
+        lambda sequence, state, weights, reverse: _padded_layer(step, sequence, state, weights, reverse),
         input,
         _states(hidden),
         _weights(params, has_biases, projected),
@@ -184,9 +184,9 @@ def _packed(kind, data, batch_sizes, hidden, params, has_biases, num_layers, dro
     step = _STEPS[kind]
     sizes = batch_sizes._array.tolist()
 
-    def run_layer(given, state, weights, reverse):
+    def run_layer(sequence, state, weights, reverse):
         layer = _packed_layer_reversed if reverse else _packed_layer
-        return layer(step, given, sizes, state, weights)
+        return layer(step, sequence, sizes, state, weights)
 
     output, final = _run(
         run_layer, data, _states(hidden), _weights(params, has_biases, projected), num_layers, dropout, train, bidirectional
@@ -224,7 +224,7 @@ def lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectiona
         input = input.contiguous()
         hidden = [[aten.select(part, 0, i) for part in hx] for i in range(hx[0]._array.shape[0])]
         output, final = _run(
-            lambda given, state, weights, reverse: fused_lstm(given, state, weights, reverse, train),
+            lambda sequence, state, weights, reverse: fused_lstm(sequence, state, weights, reverse, train),
             input,
             hidden,
             _weights(params, has_biases, False),
@@ -233,10 +233,10 @@ def lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectiona
             train,
             bidirectional,
         )
-        made = (output, *_stacked(final))
+        result = (output, *_stacked(final))
     else:
-        made = _padded("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, projected)
-    return (aten.transpose(made[0], 0, 1), *made[1:]) if batch_first else made
+        result = _padded("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, projected)
+    return (aten.transpose(result[0], 0, 1), *result[1:]) if batch_first else result
 
 
 @composite(

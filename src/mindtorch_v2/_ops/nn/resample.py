@@ -48,7 +48,7 @@ _DOCS = {
 
 
 def _step(size: int, out: int, align_corners: bool, scale: float | None) -> float:
-    """How far apart in the input two neighbours of the output are."""
+    """How far apart in the input two neighbors of the output are."""
     if align_corners:
         return (size - 1) / (out - 1) if out > 1 else 0.0
     return 1.0 / scale if scale is not None and scale > 0 else size / out
@@ -68,7 +68,7 @@ def _nearest(size: int, out: int, align_corners: bool, scale: float | None) -> T
 
 
 def _nearest_in_plane(size: int, out: int, align_corners: bool, scale: float | None) -> Taps:
-    """In two dims an equal or doubled size repeats every element once or twice, whatever the factor said."""
+    """In two dims an equal or doubled size repeats every element once or twice, independent of the scale factor."""
     if out in (size, 2 * size):
         return ((np.arange(out) // (out // size), None),)
     return _nearest(size, out, align_corners, scale)
@@ -90,7 +90,7 @@ def _linear(size: int, out: int, align_corners: bool, scale: float | None) -> Ta
 
 
 def cubic_weights(t: np.ndarray, a: float = -0.75) -> list[np.ndarray]:
-    """The weights of four neighbours of a place that lies t behind the second."""
+    """The weights of four neighbors of a place that lies t behind the second."""
 
     def near(x: np.ndarray) -> np.ndarray:
         return ((a + 2) * x - (a + 3)) * x * x + 1
@@ -116,11 +116,11 @@ def _antialiased(reach: float, kernel: Callable[[np.ndarray], np.ndarray]) -> Ca
         step = _step(size, out, align_corners, scale)
         stretch = max(step, 1.0)
         support = reach * stretch
-        centre = (np.arange(out) + 0.5) * step
-        first = np.maximum((centre - support + 0.5).astype(np.int64), 0)
-        count = np.minimum((centre + support + 0.5).astype(np.int64), size) - first
+        center = (np.arange(out) + 0.5) * step
+        first = np.maximum((center - support + 0.5).astype(np.int64), 0)
+        count = np.minimum((center + support + 0.5).astype(np.int64), size) - first
         offsets = np.arange(max(int(count.max()), 1))
-        weights = kernel((first[:, None] + offsets - centre[:, None] + 0.5) / stretch)
+        weights = kernel((first[:, None] + offsets - center[:, None] + 0.5) / stretch)
         weights = np.where(offsets < count[:, None], weights, 0)
         total = weights.sum(1, keepdims=True)
         weights /= np.where(total == 0, 1, total)
@@ -162,25 +162,25 @@ def _along(weight: np.ndarray, axis: int, array: np.ndarray) -> np.ndarray:
 
 
 def _resized(array: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
-    made = None
+    total = None
     for at, weight in taps:
         part = array.take(at, axis)
         if weight is not None:
             part *= _along(weight, axis, part)
-        made = part if made is None else np.add(made, part, made)
-    assert made is not None
-    return made
+        total = part if total is None else np.add(total, part, total)
+    assert total is not None
+    return total
 
 
 def _spread(grad: np.ndarray, axis: int, taps: Taps, size: int) -> np.ndarray:
-    """The transpose of `_resized`: every output element adds to the inputs it was made of."""
-    made = np.zeros((*grad.shape[:axis], size, *grad.shape[axis + 1 :]), grad.dtype)
+    """The transpose of `_resized`: every output element's gradient is added to its inputs."""
+    grad_input = np.zeros((*grad.shape[:axis], size, *grad.shape[axis + 1 :]), grad.dtype)
     lead = (slice(None),) * axis
     for at, weight in taps:
         part = grad if weight is None else grad * _along(weight, axis, grad)
         starts = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])
-        made[(*lead, at[starts])] += np.add.reduceat(part, starts, axis)
-    return made
+        grad_input[(*lead, at[starts])] += np.add.reduceat(part, starts, axis)
+    return grad_input
 
 
 # ---------------------------------------------------------------- images of bytes
@@ -210,15 +210,15 @@ def _byte_taps(mode: str, size: int, out: int, align_corners: bool, scale: float
     return tuple(zip(at, whole, strict=True)), bits
 
 
-def _resized_bytes(array: np.ndarray, axis: int, given: tuple[Taps, int]) -> np.ndarray:
+def _resized_bytes(array: np.ndarray, axis: int, plan: tuple[Taps, int]) -> np.ndarray:
     """Resized along a dim, and back in bytes: what lies between two dims is rounded, too."""
-    taps, bits = given
+    taps, bits = plan
     if not bits:
         return array.take(taps[0][0], axis)
-    made = _resized(array.astype(np.int32), axis, taps)
-    made += 1 << bits - 1
-    made >>= bits
-    return np.clip(made, 0, 255, out=made).astype(_BYTE)
+    total = _resized(array.astype(np.int32), axis, taps)
+    total += 1 << bits - 1
+    total >>= bits
+    return np.clip(total, 0, 255, out=total).astype(_BYTE)
 
 
 # ---------------------------------------------------------------- the ops
@@ -239,12 +239,12 @@ def _check(dims: int, shape: tuple[int, ...], output_size: Any) -> None:
         raise RuntimeError(f"It is expected input_size equals to {dims + 2}, but got size {len(shape)}")
     if min(shape[2:]) <= 0 or min(output_size) <= 0:
         letters = "DHW"[-dims:]
-        given, wanted = (
+        input_sizes, output_sizes = (
             ", ".join(f"{n}: {v}" for n, v in zip(letters, sizes, strict=True)) for sizes in (shape[2:], output_size)
         )
         raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input ({given}) "
-            f"{'and ' if dims == 1 else ''}output ({wanted})"
+            f"Input and output sizes should be greater than 0, but got input ({input_sizes}) "
+            f"{'and ' if dims == 1 else ''}output ({output_sizes})"
         )
     if math.prod(shape[1:]) == 0:
         raise RuntimeError(f"Non-empty {dims + 2}D data tensor expected but got a tensor with sizes {list(shape)}")

@@ -1,4 +1,4 @@
-"""Weight normalisation: a weight as a direction and a length."""
+"""Weight normalization: a weight as a direction and a length."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def weight_norm_interface_backward(grad_w, saved_v, saved_g, saved_norms, dim):
     samples=lambda make: [],
 )
 def weight_norm_differentiable_backward(grad_w, saved_v, saved_g, saved_norms, dim):
-    """The same in ops. The norms are taken anew, since the saved ones do not know that they depend on v."""
+    """The backward pass composed of ops. The norms are computed again, since the saved ones have no history to v."""
     dims = _others(saved_v._array.ndim, dim % saved_v._array.ndim)
     norms = aten.sqrt(aten.sum(saved_v * saved_v, dims, True))
     along = aten.sum(grad_w * saved_v, dims, True) / norms

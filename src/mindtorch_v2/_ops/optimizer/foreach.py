@@ -74,16 +74,16 @@ def _in_place(name: str) -> Callable[..., Any]:
     return lambda tensor, *args, **kwargs: aten.copy_(tensor, plain(tensor, *args, **kwargs))
 
 
-def _declare(name: str, arguments: str, one: str, body: Callable[..., Any], samples: Any = None) -> None:
-    """One overload in both forms. `body(function, self, ...)` applies the op called `one` to each tensor."""
+def _declare(name: str, arguments: str, single: str, body: Callable[..., Any], samples: Any = None) -> None:
+    """One overload in both forms. `body(function, self, ...)` applies the op called `single` to each tensor."""
     base, _, overload = name.partition(".")
     dot = f".{overload}" if overload else ""
 
     def functional(self: Any, *args: Any) -> list[Tensor]:
-        return body(getattr(aten, one), self, *args)
+        return body(getattr(aten, single), self, *args)
 
     def in_place(self: Any, *args: Any) -> None:
-        body(_in_place(one), self, *args)
+        body(_in_place(single), self, *args)
 
     rest = f", {arguments}" if arguments else ""
     composite(f"{base}{dot}(Tensor[] self{rest}) -> Tensor[]", functional, samples=samples)
@@ -97,7 +97,7 @@ def _pair(make: Any) -> list[Tensor]:
 # ---------------------------------------------------------------- one list
 
 for _name in _UNARY:
-    _declare(f"_foreach_{_name}", "", _name, lambda one, self: [one(t) for t in self], lambda make: [(_pair(make),)])
+    _declare(f"_foreach_{_name}", "", _name, lambda function, self: [function(t) for t in self], lambda make: [(_pair(make),)])
 
 
 @composite("_foreach_zero_(Tensor(a!)[] self) -> ()", samples=lambda make: [])
@@ -150,23 +150,23 @@ def foreach_mm(self, mat2):
 # ---------------------------------------------------------------- a list and a number, a list, a list of numbers
 
 
-def _with_scalar(one: Any, self: Any, scalar: Any) -> list[Any]:
-    return [one(t, scalar) for t in self]
+def _with_scalar(function: Any, self: Any, scalar: Any) -> list[Any]:
+    return [function(t, scalar) for t in self]
 
 
-def _with_scalars(one: Any, self: Any, scalars: Any) -> list[Any]:
+def _with_scalars(function: Any, self: Any, scalars: Any) -> list[Any]:
     _same_length(self, scalars, what="scalars")
-    return [one(t, s) for t, s in zip(self, scalars, strict=True)]
+    return [function(t, s) for t, s in zip(self, scalars, strict=True)]
 
 
-def _with_list(one: Any, self: Any, other: Any) -> list[Any]:
+def _with_list(function: Any, self: Any, other: Any) -> list[Any]:
     _same_length(self, other)
-    return [one(a, b) for a, b in zip(self, other, strict=True)]
+    return [function(a, b) for a, b in zip(self, other, strict=True)]
 
 
-def _with_list_times(one: Any, self: Any, other: Any, alpha: Any) -> list[Any]:
+def _with_list_times(function: Any, self: Any, other: Any, alpha: Any) -> list[Any]:
     _same_length(self, other)
-    return [one(a, b, alpha=alpha) for a, b in zip(self, other, strict=True)]
+    return [function(a, b, alpha=alpha) for a, b in zip(self, other, strict=True)]
 
 
 def _check_number(other: Tensor) -> None:
@@ -176,14 +176,14 @@ def _check_number(other: Tensor) -> None:
         )
 
 
-def _with_tensor(one: Any, self: Any, other: Any) -> list[Any]:
+def _with_tensor(function: Any, self: Any, other: Any) -> list[Any]:
     _check_number(other)
-    return [one(t, other) for t in self]
+    return [function(t, other) for t in self]
 
 
-def _with_tensor_times(one: Any, self: Any, other: Any, alpha: Any) -> list[Any]:
+def _with_tensor_times(function: Any, self: Any, other: Any, alpha: Any) -> list[Any]:
     _check_number(other)
-    return [one(t, other, alpha=alpha) for t in self]
+    return [function(t, other, alpha=alpha) for t in self]
 
 
 for _name, (_scalar_op, _tensor_op, _alpha, _takes_tensor) in _BINARY.items():
@@ -223,16 +223,16 @@ def foreach_pow_of_number(self, exponent):
 # ---------------------------------------------------------------- three lists
 
 
-def _pointwise(one: Any, self: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> list[Any]:
+def _pointwise(function: Any, self: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> list[Any]:
     _same_length(self, tensor1, tensor2)
-    return [one(a, b, c, value=value) for a, b, c in zip(self, tensor1, tensor2, strict=True)]
+    return [function(a, b, c, value=value) for a, b, c in zip(self, tensor1, tensor2, strict=True)]
 
 
-def _pointwise_list(one: Any, self: Any, tensor1: Any, tensor2: Any, scalars: Any) -> list[Any]:
+def _pointwise_list(function: Any, self: Any, tensor1: Any, tensor2: Any, scalars: Any) -> list[Any]:
     _same_length(self, tensor1, tensor2)
     values = scalars.tolist() if isinstance(scalars, Tensor) else scalars  # type: ignore[attr-defined]
     _same_length(self, values, what="scalars")
-    return [one(a, b, c, value=v) for a, b, c, v in zip(self, tensor1, tensor2, values, strict=True)]
+    return [function(a, b, c, value=v) for a, b, c, v in zip(self, tensor1, tensor2, values, strict=True)]
 
 
 for _name in ("addcdiv", "addcmul"):
@@ -254,14 +254,14 @@ for _name in ("addcdiv", "addcmul"):
     _declare(f"_foreach_{_name}.Tensor", f"{_lists}, Tensor scalars", _name, _pointwise_list, lambda make: [])
 
 
-def _lerp(one: Any, self: Any, tensors1: Any, weight: Any) -> list[Any]:
+def _lerp(function: Any, self: Any, tensors1: Any, weight: Any) -> list[Any]:
     _same_length(self, tensors1)
-    return [one(a, b, weight) for a, b in zip(self, tensors1, strict=True)]
+    return [function(a, b, weight) for a, b in zip(self, tensors1, strict=True)]
 
 
-def _lerp_lists(one: Any, self: Any, tensors1: Any, weights: Any) -> list[Any]:
+def _lerp_lists(function: Any, self: Any, tensors1: Any, weights: Any) -> list[Any]:
     _same_length(self, tensors1, weights)
-    return [one(a, b, w) for a, b, w in zip(self, tensors1, weights, strict=True)]
+    return [function(a, b, w) for a, b, w in zip(self, tensors1, weights, strict=True)]
 
 
 _declare(
@@ -303,11 +303,11 @@ def _chooser(name: str) -> Callable[..., Any]:
         if not isinstance(self, list | tuple):
             return entries["ScalarAndTensor"](self, *args, **kwargs)
         named = [v for k, v in kwargs.items() if k in ("scalar", "scalars", "other", "exponent", "value", "weight", "weights")]
-        given = args[deciding - 1] if len(args) >= deciding else named[0] if named else 1
-        kind = _kind(given)
+        operand = args[deciding - 1] if len(args) >= deciding else named[0] if named else 1
+        kind = _kind(operand)
         if kind == "Tensor" and kind not in entries:  # a tensor of one element will do for a number
-            given = given.item()
-            return entries["Scalar"](self, *args[: deciding - 1], given)
+            operand = operand.item()
+            return entries["Scalar"](self, *args[: deciding - 1], operand)
         return entries[kind](self, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = name

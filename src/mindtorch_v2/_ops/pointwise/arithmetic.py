@@ -1,4 +1,4 @@
-"""Arithmetic, element by element."""
+"""Arithmetic, element by element: sums, products, quotients, remainders, signs and interpolation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .._support.numbers import MOST, number_of
 _array = np.array
 _BOOL = np.dtype(np.bool_)
 _FLOAT32 = np.dtype(np.float32)
-_ONE = 1  # told apart by identity: what is not the default is looked at more closely
+_ONE = 1  # the default alpha, compared by identity: any other goes through the checks
 _ZERO = np.zeros((), np.float32)
 _numbers: dict[Any, np.ndarray] = {}
 _NUMBERS_KEPT = 1000
@@ -29,17 +29,17 @@ _WIDE = 1 << 63
 
 
 def number(value, dtype):
-    """A number as a 0-d array, which ufuncs take faster than the number itself; those of float32 are kept."""
+    """A number as a 0-d array, which ufuncs take faster than the number itself; those of float32 are cached."""
     if dtype is not _FLOAT32:
         return _array(value, dtype)
     if not value:  # 0.0 and -0.0 would be one key
         return _ZERO if math.copysign(1, value) > 0 else _array(value, _FLOAT32)
-    made = _numbers.get(value)
-    if made is None:
-        made = _array(value, _FLOAT32)
+    array = _numbers.get(value)
+    if array is None:
+        array = _array(value, _FLOAT32)
         if len(_numbers) < _NUMBERS_KEPT:
-            _numbers[value] = made
-    return made
+            _numbers[value] = array
+    return array
 
 
 def wrapped_number(value, dtype):
@@ -64,7 +64,7 @@ def count(self, *_rest):
 
 
 def conj(value):
-    """What a formula multiplies by where torch writes `.conj()`: nothing happens to real tensors and numbers."""
+    """The conjugate, for the formulas where torch writes `.conj()`; real tensors and numbers are returned as they are."""
     kind = value.__class__
     if kind is float or kind is int:
         return value
@@ -87,7 +87,7 @@ def scaled(t, factor):
 
 
 def check_factor(name, value, kind):
-    """RuntimeError for a bool or a float as a factor of what has none; `kind` is NumPy's of the dtype."""
+    """RuntimeError for a bool or float factor where the result's dtype has no such; `kind` is NumPy's letter for it."""
     if value.__class__ is bool and kind != "b":
         raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
     if value.__class__ is float and kind in "iub":
@@ -259,7 +259,7 @@ def _check_whole(name, self, divisor):
 
 
 def _truncated(self, other, out=None):
-    """Integer division towards zero."""
+    """Integer division rounded toward zero, where NumPy rounds down."""
     quotient = np.floor_divide(self, other)
     # One too low where the division was not exact and the signs differ.
     quotient += (np.remainder(self, other) != 0) & ((self < 0) != (np.asarray(other) < 0))
@@ -368,12 +368,12 @@ def _remainder(self, other, out=None):
     """The remainder that has the divisor's sign, but for 0, which keeps that of the dividend: NumPy gives it the divisor's."""
     if self.dtype.kind in "iu":
         return np.remainder(self, other, out)
-    made = np.asarray(np.remainder(self, other))
-    if np.count_nonzero(made) != made.size:
-        np.copysign(made, self, made, where=made == 0)
+    remainder = np.asarray(np.remainder(self, other))
+    if np.count_nonzero(remainder) != remainder.size:
+        np.copysign(remainder, self, remainder, where=remainder == 0)
     if out is None:
-        return made
-    np.copyto(out, made)
+        return remainder
+    np.copyto(out, remainder)
     return out
 
 
@@ -448,14 +448,11 @@ abs_.vjp(self=lambda g, self: g * self.sgn())
 def _sign(self, out=None):
     if self.dtype is _BOOL:
         return np.logical_or(self, self, out)
-    made = np.sign(self, out)
+    signs = np.asarray(np.sign(self, out))
     if self.dtype.kind in "fV":
-        flat = made.ravel()
-        count = flat.dot(flat)  # of what is not zero, and nan if anything is
-        if count != count:  # torch counts nan as neither positive nor negative
-            made = np.asarray(made)
-            np.copyto(made, 0, where=np.isnan(made), casting="unsafe")
-    return made
+        # torch counts nan as neither positive nor negative.
+        np.copyto(signs, 0, where=np.isnan(signs), casting="unsafe")
+    return signs
 
 
 def _sgn_grad(g, result, self):
@@ -574,8 +571,8 @@ def angle(self):
     """
     if self.dtype.kind == "c":
         return np.arctan2(self.imag, self.real)
-    made = np.where(self < 0, _array(math.pi, self.dtype), _array(0, self.dtype))
-    return np.where(np.isnan(self), self, made)
+    angles = np.where(self < 0, _array(math.pi, self.dtype), _array(0, self.dtype))
+    return np.where(np.isnan(self), self, angles)
 
 
 def _angle_grad(g, self):
@@ -661,7 +658,7 @@ addcdiv.vjp(
 
 
 def _interpolated(self, end, weight, out):
-    """From the nearer end, so that both ends are met exactly."""
+    """`lerp` computed from the nearer end, so that both ends are exact."""
     difference = np.subtract(end, self)
     near = np.abs(weight) < 0.5
     if near.ndim == 0:
@@ -670,10 +667,10 @@ def _interpolated(self, end, weight, out):
             if near
             else np.subtract(end, np.multiply(difference, np.subtract(1, weight)), out)
         )
-    made = np.where(near, self + difference * weight, end - difference * (1 - weight))
+    result = np.where(near, self + difference * weight, end - difference * (1 - weight))
     if out is None:
-        return made
-    np.copyto(out, made)
+        return result
+    np.copyto(out, result)
     return out
 
 

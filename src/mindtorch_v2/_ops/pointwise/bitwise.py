@@ -109,13 +109,13 @@ def _shifted(side, ufunc):
 
     def kernel(self, other, out=None):
         _check(f"{side[0]}shift", self, "iu")
-        made = ufunc(self, other, out)
+        shifted = ufunc(self, other, out)
         beyond = (np.asarray(other) < 0) | (np.asarray(other) >= self.dtype.itemsize * 8)
         if not beyond.any():
-            return made
+            return shifted
         flood = 0 if ufunc is np.left_shift else np.where(self < 0, -1, 0)
         if out is None:
-            return np.where(beyond, flood, made).astype(self.dtype)
+            return np.where(beyond, flood, shifted).astype(self.dtype)
         np.copyto(out, flood, where=beyond, casting="unsafe")
         return out
 

@@ -17,16 +17,16 @@ _FLOAT32 = np.dtype(np.float32)
 # ---------------------------------------------------------------- within two numbers
 
 
-def _outside(g):
-    """What the gradient is outside of the bounds, as the tensor that torch makes of it."""
+def _zero_scalar(g):
+    """The gradient outside of the bounds: a 0-d zero, which torch makes as an op of its own."""
     return aten.scalar_tensor(0.0, dtype=g.dtype)
 
 
 def _check_out(dtype, out):
-    """In place, whole numbers stay whole."""
+    """RuntimeError where integers would be clamped by a float bound in place."""
     if out is not None and out.dtype.kind in "iub" and dtype.kind not in "iub":
-        made, kept = dt.from_numpy(dtype), dt.from_numpy(out.dtype)
-        raise RuntimeError(f"result type {made.scalar_name} can't be cast to the desired output type {kept.cpp_name}")
+        computed, wanted = dt.from_numpy(dtype), dt.from_numpy(out.dtype)
+        raise RuntimeError(f"result type {computed.scalar_name} can't be cast to the desired output type {wanted.cpp_name}")
 
 
 def _bound(value, dtype):
@@ -66,7 +66,7 @@ def clamp(self, min, max, out=None):
         self = np.maximum(self, number(min, dtype), out=out)
         if max is None:
             return self
-        out = self if self.__class__ is np.ndarray else None  # what was computed is ours to write into
+        out = self if self.__class__ is np.ndarray else None  # a fresh result may be written into
     elif max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     return np.minimum(self, number(max, dtype), out=out)
@@ -78,7 +78,7 @@ def _both(first, second, g):
 
 
 def _clamp_grad(g, self, min, max):
-    zero = _outside(g)
+    zero = _zero_scalar(g)
     if min is not None and max is not None:
         inside = _both(self >= min, self <= max, g)
     else:
@@ -89,8 +89,8 @@ def _clamp_grad(g, self, min, max):
 clamp.vjp(self=_clamp_grad)
 
 
-def _met(name, self, bound, out):
-    """An array and a bound for it, in the dtype they have in common."""
+def _promoted(name, self, bound, out):
+    """An array and its bound, promoted to a common dtype."""
     if self.dtype.kind == "c":
         raise no_order()
     self = with_numbers(self, bound)
@@ -115,7 +115,7 @@ def clamp_min(self, min, out=None):
     tensor([-1.0000,  0.5000])
     """
     if self.dtype is not _FLOAT32:
-        self, min = _met("clamp_min", self, min, out)
+        self, min = _promoted("clamp_min", self, min, out)
     return np.maximum(self, number(min, self.dtype), out=out)
 
 
@@ -137,7 +137,7 @@ def clamp_max(self, max, out=None):
     tensor([0.5000, 1.0000])
     """
     if self.dtype is not _FLOAT32:
-        self, max = _met("clamp_max", self, max, out)
+        self, max = _promoted("clamp_max", self, max, out)
     return np.minimum(self, number(max, self.dtype), out=out)
 
 
@@ -171,7 +171,7 @@ def clamp_tensor(self, min, max, out=None):
 def _clamp_tensor_min_grad(g, self, min, max):
     if min is None:
         return None
-    zero = _outside(g)
+    zero = _zero_scalar(g)
     # Bounds that cross: the upper one wins, so the lower one counts only where it is below.
     reached = self < min if max is None else _both(self < min, min < max, g)
     return aten.where(reached, g, zero)
@@ -180,7 +180,7 @@ def _clamp_tensor_min_grad(g, self, min, max):
 def _clamp_tensor_max_grad(g, self, min, max):
     if max is None:
         return None
-    zero = _outside(g)
+    zero = _zero_scalar(g)
     reached = self > max
     if min is not None:
         crossed = max < min
@@ -289,7 +289,7 @@ minimum.vjp(
 
 
 def _ignoring_nan(name, ufunc, first_wins, *, doc=None):
-    made = op(
+    spec = op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         ufunc,
         promote=Promotion.REAL,
@@ -301,7 +301,7 @@ def _ignoring_nan(name, ufunc, first_wins, *, doc=None):
     def chosen(self, other):
         return first_wins(self, other).logical_or_(other.isnan())
 
-    made.vjp(
+    spec.vjp(
         self=lambda g, self, other: g.masked_fill(chosen(self, other).logical_not_(), 0),
         other=lambda g, self, other: g.masked_fill(chosen(self, other), 0),
     )

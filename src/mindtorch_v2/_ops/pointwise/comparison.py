@@ -68,7 +68,7 @@ op(
 
 
 def _ordered(name, ufunc, alias, *, doc=None):
-    """Which of two comes first; NumPy has an order of complex numbers, torch has none."""
+    """An ordering comparison; it refuses complex numbers, which NumPy orders and torch does not."""
 
     def kernel(self, other, out=None):
         if self.dtype.kind == "c":

@@ -146,10 +146,10 @@ def _reciprocal_power(self, exponent, out):
     """Integers to integers of which some are negative: reciprocals are cut off to 0, but for those of 1 and -1."""
     signs = np.where(exponent & 1, self, self * self)
     power = np.power(self, np.maximum(exponent, 0))
-    made = np.where(exponent < 0, np.where(np.abs(self) == 1, signs, 0), power)
+    result = np.where(exponent < 0, np.where(np.abs(self) == 1, signs, 0), power)
     if out is None:
-        return made
-    out[...] = made
+        return result
+    out[...] = result
     return out
 
 

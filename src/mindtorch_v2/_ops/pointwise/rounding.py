@@ -146,18 +146,18 @@ def nan_to_num(self, nan, posinf, neginf):
     if self.dtype.kind in "iub":
         return self.copy()
     limits = dt.finfo(dt.from_numpy(self.dtype))
-    made = np.array(self, order="K")
-    for part in (made.real, made.imag) if made.dtype.kind == "c" else (made,):
+    result = np.array(self, order="K")
+    for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):
         # All places before any value: what takes nan's place may be infinite itself.
         places = np.isnan(part), part == np.inf, part == -np.inf
-        for place, given, usual in zip(places, (nan, posinf, neginf), (0.0, limits.max, limits.min), strict=True):
-            part[place] = usual if given is None else given
-    return made
+        for place, replacement, usual in zip(places, (nan, posinf, neginf), (0.0, limits.max, limits.min), strict=True):
+            part[place] = usual if replacement is None else replacement
+    return result
 
 
 nan_to_num.vjp(self=lambda g, self: g * self.isfinite())
 
-# ---------------------------------------------------------------- sign, neighbours, exponent
+# ---------------------------------------------------------------- sign, neighbors, exponent
 
 
 @op(

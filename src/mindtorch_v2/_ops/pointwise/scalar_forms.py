@@ -1,4 +1,4 @@
-"""Arithmetic with a number as an op of its own: `add.Scalar` and its kin, whose nodes are `AddBackward1` ...
+"""Arithmetic with a number as an op of its own: `add.Scalar` and the others, whose nodes are `AddBackward1` ...
 
 A number in Python code meets the Tensor overload, as in torch, where it is wrapped; so these overloads take
 no part in resolving calls. Composed ops call them by the names below, as torch's own compositions do.
@@ -21,7 +21,7 @@ def _declare(
     name: str, arguments: str, kernel: Callable[..., Any], promote: Promotion = Promotion.SAME
 ) -> tuple[OpSpec, Any, Any]:
     """The Scalar overload of `name`, and what to call for it and for its in-place form."""
-    held = {form: packets[form].function for form in (name, f"{name}_")}
+    tensor_forms = {form: packets[form].function for form in (name, f"{name}_")}
     spec = op(
         f"{name}.Scalar(Tensor self, {arguments}) -> Tensor",
         kernel,
@@ -34,7 +34,7 @@ def _declare(
         number_first=True,
         torch_counts_flops=packets[name].overloads["Tensor"].torch_counts_flops,
     )
-    for form, function in held.items():
+    for form, function in tensor_forms.items():
         packets[form].function = function
         setattr(aten, form, function)
     return spec, spec.call, packets[f"{name}_"].overloads["Scalar"].call

@@ -26,11 +26,11 @@ def _integers(count, source, low, span):
     if span == 2**64:
         return source.words64(count).view(np.int64)
     if span < 2**28:
-        made = (source.words(count) % np.uint32(span)).astype(np.int64)
+        offsets = (source.words(count) % np.uint32(span)).astype(np.int64)
     else:
-        made = (source.words64(count) % np.uint64(span)).view(np.int64)
+        offsets = (source.words64(count) % np.uint64(span)).view(np.int64)
     with np.errstate(over="ignore"):
-        return made + np.int64(low) if low else made
+        return offsets + np.int64(low) if low else offsets
 
 
 def _check_bounds(kind, low, high):
@@ -122,10 +122,10 @@ def _randint_like_ops(name, bounds):
 
     def fill(self, limits, generator, dtype, memory_format):
         low, high = (0, *limits)[-2:]
-        made = like(self, np_dtype(dtype, self.dtype), memory_format)
-        _check_bounds(made.dtype, low, high)
-        store(made, _integers(made.size, source_of(generator), int(low), int(high) - int(low)))
-        return made
+        array = like(self, np_dtype(dtype, self.dtype), memory_format)
+        _check_bounds(array.dtype, low, high)
+        store(array, _integers(array.size, source_of(generator), int(low), int(high) - int(low)))
+        return array
 
     def plain(self, *rest):
         dtype, layout, device, pin_memory, memory_format = rest[count:]

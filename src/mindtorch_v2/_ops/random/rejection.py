@@ -1,4 +1,4 @@
-"""Samples of distributions that are made by trying until one fits: poisson, binomial, gamma, dirichlet.
+"""Distributions sampled by rejection: poisson, binomial, gamma, dirichlet.
 
 How many uniform numbers an element takes depends on their values, so elements are sampled one after another.
 """
@@ -22,9 +22,9 @@ def _each(sample: Callable[..., float], source: Generator, *operands: np.ndarray
     """A sample for each element of the operands, which are broadcast to one shape."""
     operands = np.broadcast_arrays(*operands)
     numbers = zip(*[o.astype(np.float64).reshape(-1).tolist() for o in operands], strict=True)
-    made = like(operands[0], operands[0].dtype)
-    made[...] = np.array([sample(source, *each) for each in numbers], np.float64).reshape(made.shape)
-    return made
+    draws = like(operands[0], operands[0].dtype)
+    draws[...] = np.array([sample(source, *each) for each in numbers], np.float64).reshape(draws.shape)
+    return draws
 
 
 # ---------------------------------------------------------------- poisson
@@ -45,7 +45,7 @@ def _poisson(source: Generator, rate: float) -> float:
 
 
 def _poisson_large(source: Generator, rate: float) -> float:
-    """Hoermann's transformed rejection (PTRS)."""
+    """Poisson for large rates: Hoermann's transformed rejection (PTRS)."""
     b = 0.931 + 2.53 * math.sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
@@ -139,7 +139,7 @@ def _binomial_rejection(source: Generator, count: float, chance: float) -> float
     deviation = math.sqrt(count * chance * (1 - chance))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * chance
-    centre = count * chance + 0.5
+    center = count * chance + 0.5
     bound = 0.92 - 4.2 / b
     odds = chance / (1 - chance)
     alpha = (2.83 + 5.1 / b) * deviation
@@ -148,7 +148,7 @@ def _binomial_rejection(source: Generator, count: float, chance: float) -> float
         u = source.uniform() - 0.5
         v = source.uniform()
         edge = 0.5 - abs(u)
-        k = math.floor((2 * a / edge + b) * u + centre)
+        k = math.floor((2 * a / edge + b) * u + center)
         if edge >= 0.07 and v <= bound:
             return float(k)
         if k < 0 or k > count:
@@ -191,7 +191,7 @@ _THIRD = float(np.float32(1 / 3))  # with the digits that torch uses
 
 
 def _gamma(source: Generator, alpha: float) -> float:
-    """Marsaglia and Tsang's method."""
+    """The standard gamma distribution by Marsaglia and Tsang's method; `alpha` below 1 is boosted by 1 first."""
     scale = 1.0
     if alpha < 1:
         if alpha == 0:
@@ -220,8 +220,8 @@ def _gamma(source: Generator, alpha: float) -> float:
 )
 def standard_gamma(self, generator):
     float_only(self.dtype, "gamma")
-    made = _each(_gamma, source_of(generator), self)
-    return np.maximum(made, np.finfo(made.dtype).tiny, out=made)
+    draws = _each(_gamma, source_of(generator), self)
+    return np.maximum(draws, np.finfo(draws.dtype).tiny, out=draws)
 
 
 @op(
@@ -232,6 +232,6 @@ def standard_gamma(self, generator):
 )
 def sample_dirichlet(self, generator):
     float_only(self.dtype, "dirichlet")
-    made = _each(_gamma, source_of(generator), self.astype(np.float64))
-    made /= made.sum(axis=-1, keepdims=True)
-    return np.maximum(made, np.finfo(self.dtype).tiny).astype(self.dtype)
+    draws = _each(_gamma, source_of(generator), self.astype(np.float64))
+    draws /= draws.sum(axis=-1, keepdims=True)
+    return np.maximum(draws, np.finfo(self.dtype).tiny).astype(self.dtype)

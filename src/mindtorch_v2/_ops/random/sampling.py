@@ -89,9 +89,9 @@ def bernoulli_p(self, p, generator):
     >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
     tensor([0., 1.])
     """
-    made = like(self, self.dtype)
-    bernoulli_.kernel(made, p, generator)
-    return made
+    draws = like(self, self.dtype)
+    bernoulli_.kernel(draws, p, generator)
+    return draws
 
 
 @op(
@@ -103,9 +103,9 @@ def bernoulli_p(self, p, generator):
     host_made=True,
 )
 def bernoulli_tensor(self, p, generator):
-    made = like(self, self.dtype)
-    _draw_with(made, p, source_of(generator))
-    return made
+    draws = like(self, self.dtype)
+    _draw_with(draws, p, source_of(generator))
+    return draws
 
 
 @op(
@@ -116,9 +116,9 @@ def bernoulli_tensor(self, p, generator):
     host_made=True,
 )
 def bernoulli(self, generator):
-    made = like(self, self.dtype)
-    _draw_with(made, self, source_of(generator))
-    return made
+    draws = like(self, self.dtype)
+    _draw_with(draws, self, source_of(generator))
+    return draws
 
 
 bernoulli.vjp(self=_zero_grad)
@@ -164,8 +164,10 @@ def multinomial(self, num_samples, replacement, generator):
     _check_multinomial(self, num_samples, replacement)
     source = source_of(generator)
     rows = self.reshape(-1, self.shape[-1])
-    made = _with_replacement(rows, num_samples, source) if replacement and num_samples > 1 else _race(rows, num_samples, source)
-    return made.reshape(*self.shape[:-1], num_samples)
+    positions = (
+        _with_replacement(rows, num_samples, source) if replacement and num_samples > 1 else _race(rows, num_samples, source)
+    )
+    return positions.reshape(*self.shape[:-1], num_samples)
 
 
 def _race(weights, count, source):

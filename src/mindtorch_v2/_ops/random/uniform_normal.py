@@ -71,16 +71,16 @@ def scaled(values, scale, shift):
 def _uniform(count, kind, source, low, high):
     """`count` numbers in [low, high) of a real floating point dtype."""
     if kind == _F64:
-        made = source.uniforms64(count)
-        return made if low == 0 and high == 1 else scaled(made, float(high) - float(low), float(low))
-    made = source.uniforms(count)
+        numbers = source.uniforms64(count)
+        return numbers if low == 0 and high == 1 else scaled(numbers, float(high) - float(low), float(low))
+    numbers = source.uniforms(count)
     if low != 0 or high != 1:
-        made = scaled(made, np.float32(high) - np.float32(low), low)
+        numbers = scaled(numbers, np.float32(high) - np.float32(low), low)
     if kind == _F32:
-        return made
-    made = made.astype(kind)
-    made[made == np.asarray(high, kind)] = low  # rounding may have reached the bound, which is not part of the range
-    return made
+        return numbers
+    numbers = numbers.astype(kind)
+    numbers[numbers == np.asarray(high, kind)] = low  # rounding may have reached the bound, which is not part of the range
+    return numbers
 
 
 def _rand(size, kind, source):
@@ -120,9 +120,9 @@ def rand(size, dtype, layout, device, pin_memory, generator):
     count = math.prod(size)
     if kind is not _F32 or count <= 0:
         return _rand(size, kind, source)
-    made = source.uniforms(count)
+    numbers = source.uniforms(count)
     try:
-        return made.reshape(size)
+        return numbers.reshape(size)
     except ValueError:
         checked_size(size)
         raise
@@ -143,19 +143,19 @@ def rand_generator(size, generator, dtype, layout, device, pin_memory):
 
 
 def _like_op(name, fill, *, doc=None):
-    """`rand_like` and its kin: memory like the tensor's, then filled."""
+    """`rand_like` and `randn_like`: memory like the tensor's, then filled."""
 
     def plain(self, dtype, layout, device, pin_memory, memory_format):
         check_options(layout, pin_memory, device)
-        made = like(self, np_dtype(dtype, self.dtype), memory_format)
-        fill(made, None)
-        return made
+        array = like(self, np_dtype(dtype, self.dtype), memory_format)
+        fill(array, None)
+        return array
 
     def with_generator(self, generator, dtype, layout, device, pin_memory, memory_format):
         check_options(layout, pin_memory, device)
-        made = like(self, np_dtype(dtype, self.dtype), memory_format)
-        fill(made, generator)
-        return made
+        array = like(self, np_dtype(dtype, self.dtype), memory_format)
+        fill(array, generator)
+        return array
 
     op(
         f"{name}(Tensor self, {LIKE}) -> Tensor",
@@ -211,21 +211,21 @@ _like_op(
 
 
 def _normal(count, kind, source, mean, std, contiguous=True):
-    """`count` normals of a real floating point dtype. Many at once are made in groups, few of them one by one."""
+    """`count` normals of a real floating point dtype. As in torch, 16 or more come from groups of 16, fewer one by one."""
     if count < 16 or not contiguous:
-        made = source.normal_pairs(count)
+        numbers = source.normal_pairs(count)
         if std != 1 or mean != 0:
-            made = scaled(made, float(std), float(mean))
-        return made.astype(kind, copy=False)
+            numbers = scaled(numbers, float(std), float(mean))
+        return numbers.astype(kind, copy=False)
     if kind == _F32:
-        made = source.normals(count)
+        numbers = source.normals(count)
     elif kind == _F64:
-        made = _normals64(count, source)
+        numbers = _normals64(count, source)
     else:
-        made = _half_normals(count, source)
+        numbers = _half_normals(count, source)
     if std != 1 or mean != 0:
-        made = scaled(made, std, mean)
-    return made.astype(kind, copy=False)
+        numbers = scaled(numbers, std, mean)
+    return numbers.astype(kind, copy=False)
 
 
 def _paired(uniforms):
@@ -238,21 +238,21 @@ def _paired(uniforms):
 
 def _normals64(count, source):
     whole = count // 16 * 16
-    made = source.uniforms64(count)
-    made[:whole] = _paired(made[:whole])
+    numbers = source.uniforms64(count)
+    numbers[:whole] = _paired(numbers[:whole])
     if whole != count:
-        made[count - 16 :] = _paired(source.uniforms64(16))
-    return made
+        numbers[count - 16 :] = _paired(source.uniforms64(16))
+    return numbers
 
 
 def _half_normals(count, source):
     """Normals that will be rounded to 16 bits, in float32; the last group is drawn once only."""
     whole = count // 16 * 16
-    made = np.empty(count, np.float32)
-    made[:whole] = _paired(source.uniforms(whole))
+    numbers = np.empty(count, np.float32)
+    numbers[:whole] = _paired(source.uniforms(whole))
     if whole != count:
-        made[count - 16 :] = _paired(source.uniforms(16))
-    return made
+        numbers[count - 16 :] = _paired(source.uniforms(16))
+    return numbers
 
 
 def _randn(size, kind, source):
@@ -289,9 +289,9 @@ def randn(size, dtype, layout, device, pin_memory, generator):
     count = math.prod(size)
     if kind is not _F32 or count < 16:
         return _randn(size, kind, source)
-    made = source.normals(count)
+    numbers = source.normals(count)
     try:
-        return made.reshape(size)
+        return numbers.reshape(size)
     except ValueError:
         checked_size(size)
         raise
@@ -325,8 +325,8 @@ def normal_(self, mean, std, generator):
     _check_std(std)
     if self.dtype.kind == "c":
         parts = np.dtype(f"f{self.itemsize // 2}")
-        made = _normal(2 * self.size, parts, source_of(generator), mean, std * math.sqrt(0.5), self.flags.c_contiguous)
-        store(self, made.view(self.dtype))
+        numbers = _normal(2 * self.size, parts, source_of(generator), mean, std * math.sqrt(0.5), self.flags.c_contiguous)
+        store(self, numbers.view(self.dtype))
         return
     float_only(self.dtype, "normal_kernel_cpu")
     store(self, _normal(self.size, self.dtype, source_of(generator), mean, std, self.flags.c_contiguous))
@@ -424,9 +424,9 @@ normal_tensor_tensor.vjp(mean=lambda g, mean_shape: g.new_zeros(mean_shape), std
 def normal_float_float(mean, std, size, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     _check_std(std)
-    made = np.empty(checked_size(size), np_dtype(dtype))
-    normal_.kernel(made, mean, std, generator)
-    return made
+    array = np.empty(checked_size(size), np_dtype(dtype))
+    normal_.kernel(array, mean, std, generator)
+    return array
 
 
 # ---------------------------------------------------------------- as functions

@@ -1,4 +1,4 @@
-"""What histograms of one dim and of several ask of their arguments, in torch's words."""
+"""Checks of the arguments of histograms in one and several dims, with torch's messages."""
 
 from __future__ import annotations
 

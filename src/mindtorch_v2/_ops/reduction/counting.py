@@ -59,10 +59,10 @@ def bincount(self, weights, minlength):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    made = np.bincount(self, weights, minlength)
+    counts = np.bincount(self, weights, minlength)
     if weights is None:
-        return made.astype(np.int64, copy=False)
-    return made.astype(np.float32) if weights.dtype == np.float32 else made
+        return counts.astype(np.int64, copy=False)
+    return counts.astype(np.float32) if weights.dtype == np.float32 else counts
 
 
 # ---------------------------------------------------------------- histograms

@@ -108,7 +108,7 @@ def _by_one_count(self: Tensor, bins: int, range: Any, weight: Tensor | None, de
 
 
 def _by_edges(self: Tensor, bins: Sequence[Tensor], range: Any, weight: Tensor | None, density: bool) -> Any:
-    # As in torch, the edges say all, and a range beside them says nothing.
+    # As in torch, a range is ignored where the edges are given.
     hist = aten._histogramdd_from_bin_tensors(self, bins, weight=weight, density=density)
     return result_type_of(_of_one_count)(hist, tuple(bins))
 

@@ -50,36 +50,21 @@ def by_dim(make):
 # ---------------------------------------------------------------- sums
 
 
-# A few float32 numbers are added up by a product with ones: half of what a reduction costs, and as exact.
-_FEW = 64
-_ones = [np.ones(n, _FLOAT32) for n in range(_FEW + 1)]
-_columns = [np.ones((n, 1), _FLOAT32) for n in range(_FEW + 1)]
-_rows = [np.ones((1, n), _FLOAT32) for n in range(_FEW + 1)]
 _MANY = 1 << 16
-_STRETCH = 4096
-_stretch_ones = np.ones(_STRETCH, _FLOAT32)
+_BLOCK = 4096
+_block_ones = np.ones(_BLOCK, _FLOAT32)
 
 
 def _add_float32(array, axes, keepdim):
-    if axes is None:
-        if not keepdim:
-            if array.size <= _FEW:
-                return array.ravel().dot(_ones[array.size])
-            if array.size >= _MANY and array.flags.c_contiguous:
-                return _add_many(array.reshape(-1))
-    elif array.ndim == 2 and len(axes) == 1 and -2 <= axes[0] < 2:
-        n = array.shape[axes[0]]
-        if n <= _FEW:
-            if axes[0] in (1, -1):
-                return array.dot(_columns[n] if keepdim else _ones[n])
-            return (_rows[n] if keepdim else _ones[n]).dot(array)
+    if axes is None and not keepdim and array.size >= _MANY and array.flags.c_contiguous:
+        return _add_many(array.reshape(-1))
     return _add_reduce(array, axes, None, None, keepdim)
 
 
 def _add_many(array):
-    """The sum of a long vector: BLAS adds up stretches of it, twice as fast as a reduction, and a reduction those sums."""
-    whole = array.size // _STRETCH * _STRETCH
-    total = _add_reduce(array[:whole].reshape(-1, _STRETCH).dot(_stretch_ones))
+    """The sum of a long vector: BLAS adds up blocks of it, twice as fast as a reduction, which then adds their sums."""
+    whole = array.size // _BLOCK * _BLOCK
+    total = _add_reduce(array[:whole].reshape(-1, _BLOCK).dot(_block_ones))
     return total if whole == array.size else total + _add_reduce(array[whole:])
 
 
@@ -93,7 +78,7 @@ def _sum_dtype(array, dtype):
 def add_up(array, axes, keepdim, dtype):
     """The sum in the dtype that `sum(dtype=...)` gives."""
     wanted = _sum_dtype(array, dtype)
-    if wanted.kind == "V":  # bfloat16 and its kin are added up in float32, where many of them still count
+    if wanted.kind == "V":  # extension floats are summed in float32: in their own precision long sums stop growing
         return np.asarray(_add_reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
     if wanted is _BOOL:
         return np.logical_or.reduce(array, axes, None, None, keepdim)
@@ -337,7 +322,7 @@ def value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim):
 
 
 def evenly_distributed(g, self, result):
-    """The gradient of an extreme over everything: shared by all elements that have its value."""
+    """The gradient of `max()` or `min()` of all elements: shared evenly by those that have its value."""
     mask = self.isnan() if aten.item(aten.isnan(result)) else self == result
     zeros = aten.new_zeros(g, self._array.shape)
     share = g / mask.sum()
@@ -430,8 +415,8 @@ def _extreme(name, reduce, find, docs):  # noqa: C901  declares four ops
         if dim is None:
             if not self.size:
                 raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-            found = np.asarray(find(self))
-            return found.reshape((1,) * self.ndim) if keepdim else found
+            index = np.asarray(find(self))
+            return index.reshape((1,) * self.ndim) if keepdim else index
         if not self.ndim:
             normal_dim(dim, 0)
             return np.zeros((), np.int64)
@@ -595,8 +580,8 @@ def _truth_dtype(array):
 
 def _truth(name, reduce, *, doc=None):
     def test(self, axes, keepdim):
-        made = reduce(self, axes, None, None, keepdim)
-        return np.asarray(made).astype(np.uint8) if self.dtype == np.uint8 else made
+        truth = reduce(self, axes, None, None, keepdim)
+        return np.asarray(truth).astype(np.uint8) if self.dtype == np.uint8 else truth
 
     op(
         f"{name}(Tensor self) -> Tensor",
@@ -650,8 +635,8 @@ def sum_to_size(self, *size):
     if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, shape[lead:], strict=True)):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
     dims = [*range(lead), *[i + lead for i, n in enumerate(wanted) if n == 1 and shape[i + lead] != 1]]
-    made = aten.sum(self, dims, True) if dims else self
-    return aten.view(made, wanted) if lead else made
+    total = aten.sum(self, dims, True) if dims else self
+    return aten.view(total, wanted) if lead else total
 
 
 METHODS = {"sum_to_size": sum_to_size}

@@ -28,8 +28,8 @@ def _running(ufunc, array, dim, wanted):
     if not array.ndim or not array.size:
         return array.astype(wanted)
     carried = _FLOAT32 if is_narrow(wanted) else wanted
-    made = ufunc.accumulate(array.astype(carried, copy=False), dim, carried)
-    return made if carried is wanted else made.astype(wanted, copy=False)
+    scan = ufunc.accumulate(array.astype(carried, copy=False), dim, carried)
+    return scan if carried is wanted else scan.astype(wanted, copy=False)
 
 
 def _sum_dtype(array, dtype):
@@ -68,7 +68,7 @@ def cumsum(self, dim, dtype):
 
 
 def reversed_cumsum(t, dim):
-    """Sums from the other end."""
+    """The cumulative sum from the last element to the first."""
     return aten.flip(aten.cumsum(aten.flip(t, (dim,)), dim), (dim,))
 
 
@@ -120,12 +120,12 @@ def cumprod_backward(grad, input, dim, output):
     # With zeros nothing may be divided by: the product of what lies before times that of what comes after.
     shape = list(input._array.shape)
     shape[dim] = 1
-    one = aten.ones(shape, dtype=input.dtype, device=home_of(input))
-    before = aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, 0, size - 1)], dim), dim)
+    ones = aten.ones(shape, dtype=input.dtype, device=home_of(input))
+    before = aten.cumprod(aten.cat([ones, aten.narrow(divisor, dim, 0, size - 1)], dim), dim)
     pieces = []
     for k in range(size):
         after = (
-            one if k == size - 1 else aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, k + 1, size - k - 1)], dim), dim)
+            ones if k == size - 1 else aten.cumprod(aten.cat([ones, aten.narrow(divisor, dim, k + 1, size - k - 1)], dim), dim)
         )
         total = aten.sum(aten.narrow(grad, dim, k, size - k) * after, (dim,), True)
         pieces.append(aten.narrow(before, dim, k, 1) * total)
@@ -213,18 +213,18 @@ def logcumsumexp(self, dim):
     need_float("logcumsumexp_out_cpu", self, "iub")
     if self.dtype.kind != "c" or not self.ndim:
         return _running(np.logaddexp, self, dim, self.dtype)
-    made = np.empty_like(self)
-    into, rows = np.moveaxis(made, dim, 0), np.moveaxis(self, dim, 0)
+    result = np.empty_like(self)
+    into, rows = np.moveaxis(result, dim, 0), np.moveaxis(self, dim, 0)
     for k, row in enumerate(rows):
         into[k] = log_add_exp(row, into[k - 1]) if k else row
-    return made
+    return result
 
 
 def _logcumsumexp_grad(g, self, dim, result):
     """Each sign on its own, as logarithms, so that nothing overflows."""
     if not self._array.size or not self._array.ndim:
         return g
-    if g._array.dtype.kind == "c":  # whose logarithms know no sign
+    if g._array.dtype.kind == "c":  # a complex logarithm needs no split by sign
         turned = aten.flip(conj(g).log() - result, (dim,))
         return conj((aten.flip(aten.logcumsumexp(turned, dim), (dim,)) + self).exp())
     lowest = aten.scalar_tensor(float(np.finfo(np.float64 if g._array.dtype == np.float64 else np.float32).min), dtype=g.dtype)
@@ -248,8 +248,8 @@ def _logcumsumexp_tangent(t, self, dim):
     largest = aten.amax(aten.real(values) if values.is_complex() else values, (dim,), True)
     weights = (values - largest).exp()
     total = aten.cumsum(weights, dim)
-    made = aten.cumsum(weights * t, dim) / total
-    return aten.to(aten.masked_fill(made, total == 0, 0), dtype=self.dtype)
+    means = aten.cumsum(weights * t, dim) / total
+    return aten.to(aten.masked_fill(means, total == 0, 0), dtype=self.dtype)
 
 
 logcumsumexp.vjp(self=_logcumsumexp_grad)
@@ -305,7 +305,7 @@ def diff(self, n, dim, prepend, append):
 # ---------------------------------------------------------------- integrals by the trapezoid rule
 
 
-def _neighbours(t, dim):
+def _neighbors(t, dim):
     return aten.slice(t, dim, 0, -1), aten.slice(t, dim, 1)
 
 
@@ -328,7 +328,7 @@ def _steps(name, x, y, dim):
         x = aten.view(x, shape)
     elif x._array.ndim < y._array.ndim:
         x = aten.view(x, (1,) * (y._array.ndim - x._array.ndim) + x._array.shape)
-    left, right = _neighbours(x, dim)
+    left, right = _neighbors(x, dim)
     return right - left
 
 
@@ -357,7 +357,7 @@ def trapezoid_x(y, x, dim):
     if y._array.shape[dim] == 0:
         return _empty_result(y, dim)
     steps = _steps("trapezoid", x, y, dim)
-    left, right = _neighbours(y, dim)
+    left, right = _neighbors(y, dim)
     return aten.sum(steps * (left + right), (dim,)) / 2
 
 
@@ -395,13 +395,13 @@ def cumulative_trapezoid_x(y, x, dim):
     """
     dim = normal_dim(dim, y._array.ndim)
     steps = _steps("cumulative_trapezoid", x, y, dim)
-    left, right = _neighbours(y, dim)
+    left, right = _neighbors(y, dim)
     return aten.cumsum(steps * (left + right), dim) / 2
 
 
 @composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=_dx)
 def cumulative_trapezoid_dx(y, dx, dim):
-    left, right = _neighbours(y, _sampled("cumulative_trapezoid", y, dim))
+    left, right = _neighbors(y, _sampled("cumulative_trapezoid", y, dim))
     return aten.cumsum((left + right) * (dx / 2), dim)
 
 
@@ -409,7 +409,7 @@ def cumulative_trapezoid_dx(y, dx, dim):
 
 
 def _spaced(self, spacing, dim, edge_order):
-    """The derivative along one dim: centred inside, one-sided at both ends; spacing is a number or the coordinates."""
+    """The derivative along one dim: centered inside, one-sided at both ends; spacing is a number or the coordinates."""
 
     def part(start, stop):
         return aten.slice(self, dim, start, stop)
@@ -449,7 +449,7 @@ def _spaced(self, spacing, dim, edge_order):
 
 
 def _check_gradient(self, spacings, dim, edge_order):
-    """What torch.gradient refuses; `spacings` is None where they were not given one for each dim."""
+    """Checks of torch.gradient's arguments; `spacings` is None unless one was given for each dim."""
     if self._array.dtype == np.uint8:
         raise RuntimeError("torch.gradient does not support uint8 input.")
     ndim = self._array.ndim

@@ -83,7 +83,7 @@ def unique_dim(self, dim, sorted, return_inverse, return_counts):
     """
     dim = _check_slices(self, dim, "unique_dim")
     rows = _comparable(np.ascontiguousarray(np.moveaxis(self, dim, 0)).reshape(self.shape[dim], -1))
-    # Rows in lexicographic order, the first column counting most; equal neighbours are one.
+    # Rows in lexicographic order, the first column counting most; equal neighbors are one.
     order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
     ordered = rows[order]
     new = np.ones(len(rows), np.bool_)
@@ -154,8 +154,8 @@ def unique_without_repeats(input: Tensor, return_inverse: bool = False, return_c
 # ---------------------------------------------------------------- searchsorted
 
 
-def _meet(first, second):
-    """Two arrays in one dtype; extension floats are compared as float32."""
+def _promoted(first, second):
+    """Both arrays in a common dtype; extension floats are compared as float32."""
     first, second = _comparable(first), _comparable(second)
     if first.dtype == second.dtype:
         return first, second
@@ -180,9 +180,9 @@ def _look_up(edges, values, side, out_int32, sorter, name):
                 f"{list(edges.shape)} and got sorter tensor {list(sorter.shape)}"
             )
         edges = np.take_along_axis(edges, sorter, -1)
-    edges, values = _meet(edges, values)
+    edges, values = _promoted(edges, values)
     if edges.ndim == 1:
-        made = edges.searchsorted(values, side)
+        indices = edges.searchsorted(values, side)
     else:
         if edges.shape[:-1] != values.shape[:-1]:
             raise RuntimeError(
@@ -191,11 +191,11 @@ def _look_up(edges, values, side, out_int32, sorter, name):
                 f"{list(edges.shape)} and input value tensor {list(values.shape)}"
             )
         rows, wanted = edges.reshape(-1, edges.shape[-1]), values.reshape(-1, values.shape[-1])
-        made = np.empty(wanted.shape, _INT64)
-        for row, line, places in zip(rows, wanted, made, strict=True):
+        indices = np.empty(wanted.shape, _INT64)
+        for row, line, places in zip(rows, wanted, indices, strict=True):
             places[...] = row.searchsorted(line, side)
-        made = made.reshape(values.shape)
-    return np.asarray(made).astype(_index_dtype(out_int32), copy=False)
+        indices = indices.reshape(values.shape)
+    return np.asarray(indices).astype(_index_dtype(out_int32), copy=False)
 
 
 def _index_dtype(out_int32):
@@ -276,7 +276,7 @@ def bucketize_number(self, boundaries, out_int32, right):
 
 
 def _is_in(elements, tests, invert):
-    elements, tests = _meet(elements, tests)
+    elements, tests = _promoted(elements, tests)
     return np.isin(elements, tests, invert=invert)
 
 

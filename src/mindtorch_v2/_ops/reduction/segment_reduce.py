@@ -43,9 +43,9 @@ def _flat(data, axis):
     """A copy of the data as rows, all dims before the segments' in one, with one row behind them for a last end."""
     wide = data.dtype if data.dtype.kind == "f" and data.itemsize >= 4 else np.dtype(np.float32)
     width = math.prod(data.shape[axis + 1 :])
-    made = np.zeros((math.prod(data.shape[: axis + 1]) + 1, width), wide)
-    made[:-1] = data.reshape(-1, width) if width else data.reshape(made.shape[0] - 1, 0)
-    return made
+    rows = np.zeros((math.prod(data.shape[: axis + 1]) + 1, width), wide)
+    rows[:-1] = data.reshape(-1, width) if width else data.reshape(rows.shape[0] - 1, 0)
+    return rows
 
 
 def _check(data, lengths, indices, offsets, axis, unsafe):
@@ -53,16 +53,16 @@ def _check(data, lengths, indices, offsets, axis, unsafe):
         raise no_kernel("_segment_reduce_cpu", data)
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
-    given, label = (offsets, "offsets") if offsets is not None else (lengths, "lengths")
-    if given is None:
+    bounds, label = (offsets, "offsets") if offsets is not None else (lengths, "lengths")
+    if bounds is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    if given.dtype not in _INTS:
-        raise no_kernel(f"_segment_reduce_{label}_cpu_kernel1", given)
-    if axis != given.ndim - 1:
+    if bounds.dtype not in _INTS:
+        raise no_kernel(f"_segment_reduce_{label}_cpu_kernel1", bounds)
+    if axis != bounds.ndim - 1:
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {label} but got {axis}.")
-    if axis >= data.ndim or given.shape[:-1] != data.shape[:axis]:
+    if axis >= data.ndim or bounds.shape[:-1] != data.shape[:axis]:
         raise RuntimeError(
-            f"segment_reduce(): Expected {label} of size {list(given.shape)} to agree with data of size "
+            f"segment_reduce(): Expected {label} of size {list(bounds.shape)} to agree with data of size "
             f"{list(data.shape)} in the dims before dim {axis}"
         )
     if offsets is None and not unsafe:
@@ -103,15 +103,15 @@ def segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initia
     begin = np.arange(len(starts))[:, None] * data.shape[axis]
     # reduceat runs from each place to the next one given, so that every second result is a segment's.
     places = np.stack([starts + begin, ends + begin], -1).reshape(-1)
-    made = function.reduceat(rows, places, 0)[::2] if places.size else rows[:0]
+    reduced = function.reduceat(rows, places, 0)[::2] if places.size else rows[:0]
     count = (ends - starts).reshape(-1, 1)
-    made = np.where(count > 0, made, empty)
+    reduced = np.where(count > 0, reduced, empty)
     if initial is not None:
-        made = function(made, initial)
+        reduced = function(reduced, initial)
     if reduce == "mean":
         with np.errstate(invalid="ignore"):
-            made = np.where(count > 0, made / np.maximum(count, 1), np.nan if initial is None else initial)
-    return made.reshape(shape).astype(data.dtype)
+            reduced = np.where(count > 0, reduced / np.maximum(count, 1), np.nan if initial is None else initial)
+    return reduced.reshape(shape).astype(data.dtype)
 
 
 segment_reduce.vjp(
@@ -135,14 +135,14 @@ def segment_reduce_backward(grad, output, data, reduce, lengths, offsets, axis, 
     rows = _flat(data, axis)[:-1]
     width = rows.shape[1]
     grads, results = grad.reshape(-1, width).astype(rows.dtype), output.reshape(-1, width).astype(rows.dtype)
-    made = np.zeros_like(rows)
+    grad_data = np.zeros_like(rows)
     first = np.arange(len(starts))[:, None] * data.shape[axis]
     places = zip((starts + first).ravel().tolist(), (ends + first).ravel().tolist(), strict=True)
     for segment, (start, end) in enumerate(places):
         if start < end:
             part = slice(start, end)
-            made[part] = _SHARES[reduce](grads[segment], results[segment], rows[part], 1.0 if initial is None else initial)
-    return made.reshape(data.shape).astype(data.dtype)
+            grad_data[part] = _SHARES[reduce](grads[segment], results[segment], rows[part], 1.0 if initial is None else initial)
+    return grad_data.reshape(data.shape).astype(data.dtype)
 
 
 def _extreme_share(g, result, part, initial):
@@ -154,11 +154,11 @@ def _extreme_share(g, result, part, initial):
 def _prod_share(g, result, part, initial):
     """An element's gradient is the product of the others; where it is zero or NaN that cannot be had by division."""
     direct = (part != 0) & ~np.isnan(part)
-    made = np.where(direct, g * result / np.where(direct, part, 1), 0)
+    share = np.where(direct, g * result / np.where(direct, part, 1), 0)
     for place, column in np.argwhere(~direct):
         others = np.delete(part[:, column], place)
-        made[place, column] = g[column] * initial * others.prod(dtype=part.dtype)
-    return made
+        share[place, column] = g[column] * initial * others.prod(dtype=part.dtype)
+    return share
 
 
 _SHARES = {

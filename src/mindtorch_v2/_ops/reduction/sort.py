@@ -45,12 +45,12 @@ def _no_elements(name, array, dim):
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
 
 
-def _like_layout(array, made):
-    """`made` in the memory order of `array`."""
+def _like_layout(array, result):
+    """`result` in the memory order of `array`."""
     if array.flags.c_contiguous:
-        return made
-    copy = np.empty_like(array, made.dtype)
-    copy[...] = made
+        return result
+    copy = np.empty_like(array, result.dtype)
+    copy[...] = result
     return copy
 
 

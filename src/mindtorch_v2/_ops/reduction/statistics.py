@@ -39,7 +39,7 @@ _DOCS = {
 
 
 def _moments(self, dim, correction, keepdim, name):
-    """Mean and variance."""
+    """The mean and the variance over `dim`; half precision is computed in float32. `name` is for the messages."""
     if self.dtype.kind not in "fcV":
         names = "std and var" if name in ("std", "var") else name
         raise RuntimeError(f"{names} only support floating point and complex dtypes")
@@ -53,8 +53,8 @@ def _moments(self, dim, correction, keepdim, name):
             "numel divided by output numel)."
         )
     mean = np.divide(np.add.reduce(work, axes, None, None, True), count)
-    centred = np.subtract(work, mean)
-    square = np.multiply(centred, centred) if centred.dtype.kind != "c" else centred.real**2 + centred.imag**2
+    centered = np.subtract(work, mean)
+    square = np.multiply(centered, centered) if centered.dtype.kind != "c" else centered.real**2 + centered.imag**2
     total = np.add.reduce(square, axes, None, None, keepdim)
     variance = np.divide(total, max(0, count - correction))
     return mean if keepdim else np.squeeze(mean, axes), variance
@@ -72,8 +72,8 @@ def var_grad(g, self, dim, correction, keepdim):
     freedom = (math.prod(shape) if everything else reduced_numel(shape, dim)) - correction
     if not everything:
         g = unsqueezed(g, shape, dim, keepdim)
-    centred = self - (aten.mean(self) if everything else aten.mean(self, dim, True))
-    return mul_number(g, 2.0 / freedom if freedom else math.nan) * centred
+    centered = self - (aten.mean(self) if everything else aten.mean(self, dim, True))
+    return mul_number(g, 2.0 / freedom if freedom else math.nan) * centered
 
 
 def std_grad(g, self, result, dim, correction, keepdim):
@@ -104,7 +104,7 @@ def _mean_tangent(t, dim, keepdim):
 
 
 def _with_unbiased(name, returns):
-    """The forms that say `unbiased` where the first one says `correction`."""
+    """Declares the overloads that take `unbiased` in place of `correction`."""
     composite(
         f"{name}(Tensor self, bool unbiased=True) -> {returns}",
         lambda self, unbiased: getattr(aten, name)(self, None, correction=int(unbiased)),
@@ -188,9 +188,9 @@ def _mean_grad(g, self, dim, keepdim):
 
 
 def _sum_of(parts):
-    """The gradient that arrives through several results."""
-    given = [part for part in parts if part is not None]
-    return given[0] if len(given) == 1 else given[0] + given[1]
+    """The sum of the gradients through two results, of which one may be None."""
+    present = [part for part in parts if part is not None]
+    return present[0] if len(present) == 1 else present[0] + present[1]
 
 
 @op(
@@ -437,24 +437,24 @@ def _quantile(self, q, dim, keepdim, interpolation, ignore_nan):
         ranks = aten.expand(ranks, (values._array.shape[0], ranks._array.shape[-1]))
     if interpolation in ("lower", "higher", "nearest"):
         place = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}[interpolation](ranks)
-        made = aten.gather(values, -1, aten.to(place, dtype=dt.int64))
+        quantiles = aten.gather(values, -1, aten.to(place, dtype=dt.int64))
     else:
         below = aten.to(ranks, dtype=dt.int64)
         low = aten.gather(values, -1, below)
         weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else aten.sub(ranks, below)
         high = aten.gather(values, -1, aten.to(aten.ceil(ranks), dtype=dt.int64))
-        made = aten.lerp(low, high, weight)
-    return _quantile_result(made, self, q, dim, keepdim)
+        quantiles = aten.lerp(low, high, weight)
+    return _quantile_result(quantiles, self, q, dim, keepdim)
 
 
-def _quantile_result(made, self, q, dim, keepdim):
+def _quantile_result(quantiles, self, q, dim, keepdim):
     """One row per group and one column per quantile, as the result's dims: the quantiles first."""
     shape = self._array.shape
     gone = set(normal_dims(None if dim is None else (dim,), len(shape)))
     rows = [1 if i in gone else n for i, n in enumerate(shape) if keepdim or i not in gone]
     if not q._array.ndim:
-        return aten.reshape(aten.squeeze(made, -1), rows)
-    return aten.reshape(aten.transpose(made, 0, 1), [q._array.shape[0], *rows])
+        return aten.reshape(aten.squeeze(quantiles, -1), rows)
+    return aten.reshape(aten.transpose(quantiles, 0, 1), [q._array.shape[0], *rows])
 
 
 def _quantile_samples(make):
@@ -552,10 +552,10 @@ def cov(self, correction, fweights, aweights):
             if aweights is None or correction == 0
             else total - correction * aten.sum(weight * aweights) / total
         )
-    centred = rows - aten.unsqueeze(mean, 1)
-    other = centred if weight is None else centred * weight
+    centered = rows - aten.unsqueeze(mean, 1)
+    other = centered if weight is None else centered * weight
     adjoint = aten.t(other) if other._array.dtype.kind != "c" else aten._conj(aten.t(other))
-    product = aten.mm(centred, adjoint)
+    product = aten.mm(centered, adjoint)
     return aten.squeeze(aten.true_divide(product, max(freedom, 0) if weight is None else aten.clamp_min(freedom, 0)))
 
 

@@ -20,13 +20,13 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     one; a list of memory formats settles that for a tensor that lies in exactly one of them.
     """
     if not isinstance(ambiguity_check, bool) and not (
-        isinstance(ambiguity_check, list) and all(isinstance(given, memory_format) for given in ambiguity_check)
+        isinstance(ambiguity_check, list) and all(isinstance(fmt, memory_format) for fmt in ambiguity_check)
     ):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
     array, strides = self._array, self.stride()
     formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
     ambiguous = 1 in array.shape or any(outer == inner for outer, inner in itertools.pairwise(strides))
-    if ambiguity_check is not False and ambiguous and sum(_lies_in(array, given) for given in formats) != 1:
+    if ambiguity_check is not False and ambiguous and sum(_lies_in(array, fmt) for fmt in formats) != 1:
         raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
     in_order = array.flags.c_contiguous
     if ambiguity_check and (_lies_in(array, _LAST.get(array.ndim)) if in_order else 0 in strides):
@@ -34,10 +34,10 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     return tuple(range(array.ndim) if in_order else memory_order(array))
 
 
-def _lies_in(array: Any, given: memory_format | None) -> bool:
-    if given is contiguous_format:
+def _lies_in(array: Any, fmt: memory_format | None) -> bool:
+    if fmt is contiguous_format:
         return bool(array.flags.c_contiguous)
-    return given is not None and given is _LAST.get(array.ndim) and in_memory_format(array, given)
+    return fmt is not None and fmt is _LAST.get(array.ndim) and in_memory_format(array, fmt)
 
 
 METHODS = {"dim_order": dim_order}

@@ -16,9 +16,6 @@ from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim
 from .._support.factory import has_channels_last
 
-# NumPy's function without the search for arrays of other libraries, which takes a quarter of the time on small arrays.
-_concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
-
 
 def _common(arrays):
     """Arrays in the dtype that torch promotes them to."""
@@ -89,11 +86,11 @@ def cat(tensors, dim):
             arrays = _common(tensors)
             break
     try:
-        made = _concatenate(arrays, dim)
+        joined = np.concatenate(arrays, dim)
     except ValueError:
         pass
     else:
-        return made if made.flags.c_contiguous or _stays_channels_last(made, arrays) else made.copy("C")
+        return joined if joined.flags.c_contiguous or _stays_channels_last(joined, arrays) else joined.copy("C")
     kept = [a for a in arrays if not _is_nothing(a.shape)]
     error = _cat_error(arrays, normal_dim(dim, kept[0].ndim if kept else 1))
     if error is not None:
@@ -101,12 +98,12 @@ def cat(tensors, dim):
     return np.ascontiguousarray(np.concatenate(kept, dim))
 
 
-def _stays_channels_last(made, arrays):
+def _stays_channels_last(joined, arrays):
     """Whether the parts all have their channels innermost, and so has the whole; NumPy keeps the order that parts have."""
     return (
-        made.ndim in (4, 5)
+        joined.ndim in (4, 5)
         and all(map(has_channels_last, arrays))
-        and made.transpose(0, *range(2, made.ndim), 1).flags.c_contiguous
+        and joined.transpose(0, *range(2, joined.ndim), 1).flags.c_contiguous
     )
 
 
@@ -195,8 +192,8 @@ def stack(tensors, dim):
     if dim == 0:
         return np.array(tensors)
     key = (slice(None),) * dim + (None,)
-    made = _concatenate([a[key] for a in tensors], dim)
-    return made if made.flags.c_contiguous else made.copy("C")
+    stacked = np.concatenate([a[key] for a in tensors], dim)
+    return stacked if stacked.flags.c_contiguous else stacked.copy("C")
 
 
 stack.vjp(tensors=lambda g, tensors_shape, dim: [aten.select(g, dim, i) for i in range(len(tensors_shape))])
@@ -276,17 +273,17 @@ def _variadic(name, schema_of_list):
     return call
 
 
-def _declare_atleast(name, one, *, doc=None):
+def _declare_atleast(name, body, *, doc=None):
     composite(
         f"{name}(Tensor self) -> Tensor",
-        one,
+        body,
         samples=lambda make: [(make(3),), (make(),)],
         doc=doc,
         handwritten=Surface.FUNCTION,
     )
     several = composite(
         f"{name}.Sequence(Tensor[] tensors) -> Tensor[]",
-        lambda tensors: tuple([one(t) for t in tensors]),
+        lambda tensors: tuple([body(t) for t in tensors]),
         samples=lambda make: [([make(3), make()],)],
         handwritten=Surface.FUNCTION,
     )
@@ -427,11 +424,11 @@ _variadic("broadcast_tensors", lambda tensors: aten.broadcast_tensors(tensors))
 
 def broadcast_shapes(*shapes):
     """The shape that all the shapes broadcast to."""
-    given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    problem = broadcast_mismatch(given)
+    tuples = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    problem = broadcast_mismatch(tuples)
     if problem:
         raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
-    return Size(np.broadcast_shapes(*given))
+    return Size(np.broadcast_shapes(*tuples))
 
 
 FUNCTIONS["broadcast_shapes"] = broadcast_shapes
@@ -582,13 +579,13 @@ def block_diag(tensors):
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {position} has {array.ndim} dimensions"
             )
     blocks = [_as_matrix(array) for array in _common(tensors)]
-    made = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype)
+    matrix = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype)
     row = column = 0
     for block in blocks:
         height, width = block.shape
-        made[row : row + height, column : column + width] = block
+        matrix[row : row + height, column : column + width] = block
         row, column = row + height, column + width
-    return made
+    return matrix
 
 
 def _block_grads(g, shapes):

@@ -100,12 +100,12 @@ def repeat_interleave_indices(repeats, output_size):
         raise RuntimeError("repeats has to be Long or Int tensor")
     if repeats.size and repeats.min() < 0:
         raise RuntimeError("repeats can not be negative")
-    made = np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
-    if output_size is not None and output_size != made.size:
+    indices = np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
+    if output_size is not None and output_size != indices.size:
         raise RuntimeError(
-            f"allocated size does not match required size: output_size={output_size} but the repeats add up to {made.size}"
+            f"allocated size does not match required size: output_size={output_size} but the repeats add up to {indices.size}"
         )
-    return made
+    return indices
 
 
 @composite(
@@ -116,15 +116,15 @@ def repeat_interleave_tensor(self, repeats, dim, output_size):
     if dim is None:
         self, dim = aten.flatten(self), 0
     n = self._array.shape[normal_dim(dim, self._array.ndim)] if self._array.ndim else 1
-    given = repeats._array
-    if given.ndim == 0 or (given.ndim == 1 and given.size == 1 and n != 1):
+    counts = repeats._array
+    if counts.ndim == 0 or (counts.ndim == 1 and counts.size == 1 and n != 1):
         repeats = aten.expand(aten.reshape(repeats, (1,)), (n,))
-    elif given.ndim != 1:
+    elif counts.ndim != 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
-    elif given.size != n:
+    elif counts.size != n:
         raise RuntimeError(
             "repeats must have the same size as input along dim, but got repeats.size(0) = "
-            f"{given.size} and input.size({dim}) = {n}"
+            f"{counts.size} and input.size({dim}) = {n}"
         )
     return aten.index_select(self, dim, aten.repeat_interleave(repeats, output_size=output_size))
 
@@ -176,10 +176,10 @@ def roll(self, shifts, dims):
         raise RuntimeError("`shifts` required")
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    made = self
+    rolled = self
     for shift, dim in zip(shifts, dims, strict=True):
-        made = _roll_one(made, shift, existing_dim(dim, self.ndim))
-    return made.copy("C") if made is self or not made.flags.c_contiguous else made
+        rolled = _roll_one(rolled, shift, existing_dim(dim, self.ndim))
+    return rolled.copy("C") if rolled is self or not rolled.flags.c_contiguous else rolled
 
 
 roll.vjp(self=lambda g, shifts, dims: aten.roll(g, [-n for n in shifts], dims))
@@ -300,9 +300,9 @@ def _triangle(name, lower, docs):
         if out is not None:
             np.copyto(out, out.dtype.type(0), where=~below if lower else below)
             return out
-        made = np.zeros(self.shape, self.dtype)
-        np.copyto(made, self, where=below if lower else ~below)
-        return made
+        result = np.zeros(self.shape, self.dtype)
+        np.copyto(result, self, where=below if lower else ~below)
+        return result
 
     triangle.vjp(self=lambda g, diagonal: getattr(aten, name)(g, diagonal))
 
@@ -424,9 +424,9 @@ def diag_embed(self, offset, dim1, dim2):
              [0, 2]]])
     """
     whole, first, second = _embedded(self.shape, offset, dim1, dim2)
-    made = np.zeros(whole, self.dtype)
-    diagonal_view(made, offset, first, second)[...] = self
-    return made
+    matrices = np.zeros(whole, self.dtype)
+    diagonal_view(matrices, offset, first, second)[...] = self
+    return matrices
 
 
 diag_embed.vjp(self=lambda g, offset, dim1, dim2: aten.diagonal(g, offset, dim1, dim2))
@@ -464,9 +464,9 @@ trace.vjp(self=lambda g, self_shape: aten.trace_backward(g, self_shape))
     shape=lambda grad, sizes: (tuple(sizes), grad._array.dtype),
 )
 def trace_backward(grad, sizes):
-    made = np.zeros(sizes, grad.dtype)
-    diagonal_view(made, 0, 0, 1)[...] = grad
-    return made
+    grad_input = np.zeros(sizes, grad.dtype)
+    diagonal_view(grad_input, 0, 0, 1)[...] = grad
+    return grad_input
 
 
 trace_backward.vjp(grad=lambda g: aten.trace(g))

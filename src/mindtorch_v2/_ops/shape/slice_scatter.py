@@ -18,15 +18,15 @@ from .view_parts import select as _select
 from .view_parts import slice_ as _slice
 
 
-def _placed(made, part, src):
-    """`made` with `src` written into its view `part`, whose shape must be the same."""
+def _placed(whole, part, src):
+    """`whole` with `src` written into its view `part`, whose shape must be the same."""
     if part.shape != src.shape:
         raise RuntimeError(
             f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
             f"slice size = {list(part.shape)}"
         )
     copy_.kernel(part, src, False)
-    return made
+    return whole
 
 
 def _zeros(g, shape):
@@ -45,8 +45,8 @@ def select_scatter(self, src, dim, index):
     tensor([[0., 0.],
             [1., 1.]])
     """
-    made = dense_copy(self)
-    return _placed(made, _select.kernel(made, dim, index), src)
+    copy = dense_copy(self)
+    return _placed(copy, _select.kernel(copy, dim, index), src)
 
 
 select_scatter.vjp(
@@ -66,8 +66,8 @@ def slice_scatter(self, src, dim, start, end, step):
     >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), 0, 1, 3)
     tensor([0., 1., 1., 0.])
     """
-    made = dense_copy(self)
-    return _placed(made, _slice.kernel(made, dim, start, end, step), src)
+    copy = dense_copy(self)
+    return _placed(copy, _slice.kernel(copy, dim, start, end, step), src)
 
 
 slice_scatter.vjp(
@@ -88,8 +88,8 @@ def diagonal_scatter(self, src, offset, dim1, dim2):
     tensor([[1., 0.],
             [0., 2.]])
     """
-    made = dense_copy(self)
-    return _placed(made, diagonal_view(made, offset, dim1, dim2), src)
+    copy = dense_copy(self)
+    return _placed(copy, diagonal_view(copy, offset, dim1, dim2), src)
 
 
 diagonal_scatter.vjp(
@@ -122,10 +122,10 @@ def as_strided_scatter(self, src, size, stride, storage_offset):
     """
     memory, start = memory_of(self)
     item = self.itemsize
-    held = start // item + _reach(self.shape, [s // item for s in self.strides])
-    whole = np.ndarray((held,), self.dtype, memory).copy()
-    made = np.ndarray(self.shape, self.dtype, whole, start, self.strides)
-    return _placed(made, _as_strided.kernel(made, size, stride, storage_offset), src)
+    count = start // item + _reach(self.shape, [s // item for s in self.strides])
+    whole = np.ndarray((count,), self.dtype, memory).copy()
+    copy = np.ndarray(self.shape, self.dtype, whole, start, self.strides)
+    return _placed(copy, _as_strided.kernel(copy, size, stride, storage_offset), src)
 
 
 @as_strided_scatter.vjp
@@ -145,8 +145,8 @@ def as_strided_scatter_function(
 ) -> Tensor:
     """A copy of `input` with `src` in the place of what `input.as_strided(size, stride, storage_offset)` shows."""
     check_history_of_part(input, storage_offset, "as_strided_scatter", src)
-    made: Tensor = aten.as_strided_scatter(input, src, size, stride, storage_offset, out=out)
-    return made
+    result: Tensor = aten.as_strided_scatter(input, src, size, stride, storage_offset, out=out)
+    return result
 
 
 # ---------------------------------------------------------------- diagonals in place

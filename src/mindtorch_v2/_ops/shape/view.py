@@ -56,14 +56,14 @@ def view(self, size):
     """
     if self.flags.c_contiguous:
         try:
-            made = self.reshape(size)
+            viewed = self.reshape(size)
         except (ValueError, TypeError):
             infer_size(size, self.size)
             raise
         # NumPy takes any negative number for "as many as are left"; torch only -1.
-        if made.shape != size and min(size, default=0) < -1:
+        if viewed.shape != size and min(size, default=0) < -1:
             infer_size(size, self.size)
-        return made
+        return viewed
     shape = infer_size(size, self.size)
     try:
         return self.reshape(shape, copy=False)
@@ -125,11 +125,11 @@ unsafe_view.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
 def reshape_alias(self, size, stride):
     wanted = _in_bytes(stride if stride.__class__ is tuple else tuple(stride), self.itemsize)
     try:
-        made = self.reshape(size, copy=False)
+        viewed = self.reshape(size, copy=False)
     except ValueError:
         return restride(self, size, wanted)
-    # What reshape() asks for is what NumPy gives; it is far quicker than finding the memory an array looks at.
-    return made if made.strides == wanted else restride(self, size, wanted)
+    # The size and strides that reshape() passes are those of NumPy's own reshape, which needs no search for the memory.
+    return viewed if viewed.strides == wanted else restride(self, size, wanted)
 
 
 @lru_cache(maxsize=4096)
@@ -152,15 +152,15 @@ def _reshaped(self, shape):
     if array.flags.c_contiguous:
         return _view(self, size=shape)
     try:
-        made = array.reshape(shape, copy=False)
+        viewed = array.reshape(shape, copy=False)
     except (ValueError, TypeError):
         shape = infer_size(shape, array.size)
         return aten._unsafe_view(aten.clone(self, memory_format=contiguous_format), shape)
-    given = made.shape
+    resolved = viewed.shape
     # NumPy takes any negative number for "as many as are left"; torch only -1.
-    if given != shape and min(shape, default=0) < -1:
+    if resolved != shape and min(shape, default=0) < -1:
         infer_size(shape, array.size)
-    return _reshape_alias(self, given, _in_elements(made.strides, array.itemsize))
+    return _reshape_alias(self, resolved, _in_elements(viewed.strides, array.itemsize))
 
 
 composite(
@@ -411,9 +411,9 @@ def _moved(self, source, destination):
             f"({list(destination)} dims)"
         )
     from_, to = [normal_dim(d, ndim) for d in source], [normal_dim(d, ndim) for d in destination]
-    for name, dims, given in (("source", from_, source), ("destination", to, destination)):
+    for name, dims, listed in (("source", from_, source), ("destination", to, destination)):
         if len(set(dims)) != len(dims):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(listed)})")
     if not ndim:
         return aten.alias(self)
     rest = iter([d for d in range(ndim) if d not in from_])
@@ -590,17 +590,17 @@ def expand(self, size, implicit):
     plan = _expansion(self.shape, self.strides, size if size.__class__ is tuple else tuple(size))
     if plan is None:
         return self.view()
-    made = restride(self, plan[0], plan[1])
+    expanded = restride(self, plan[0], plan[1])
     if plan[2]:
         # Several elements are one place in memory, so that writing to them has no meaning.
-        made.setflags(False)
-    return made
+        expanded.setflags(False)
+    return expanded
 
 
 def _expand_grad(g, self_shape):
-    given = g._array.shape
-    lead = len(given) - len(self_shape)
-    dims = [*range(lead), *[i + lead for i, n in enumerate(self_shape) if n == 1 and given[i + lead] != 1]]
+    shape = g._array.shape
+    lead = len(shape) - len(self_shape)
+    dims = [*range(lead), *[i + lead for i, n in enumerate(self_shape) if n == 1 and shape[i + lead] != 1]]
     if dims:
         g = aten.sum(g, dims, True)
     return aten.view(g, self_shape) if lead else g

@@ -162,8 +162,8 @@ _DOCS = {
 
 
 def _copied(part: Tensor) -> Tensor:
-    made: Tensor = _clone(part, memory_format=contiguous_format)
-    return made
+    copy: Tensor = _clone(part, memory_format=contiguous_format)
+    return copy
 
 
 def _one(spec: OpSpec) -> Callable[..., Tensor]:
@@ -181,7 +181,7 @@ def _declare(spec: OpSpec, body: Callable[..., Any]) -> OpSpec:
     head, _, rest = spec.schema.text.partition("(")
     name, dot, overload = head.partition(".")
     formulas = getattr(spec, "_derivative_source", None)
-    made: OpSpec = composite(
+    copy_spec: OpSpec = composite(
         f"{name}_copy{dot}{overload}({rest.replace('Tensor(a)', 'Tensor')}",
         body,
         node=node_name(spec) + "_copy",
@@ -194,10 +194,10 @@ def _declare(spec: OpSpec, body: Callable[..., Any]) -> OpSpec:
         handwritten=Surface.FUNCTION if spec is as_strided or spec in _SEVERAL else Surface(0),
     )
     if callable(formulas):
-        made.vjp(formulas)
+        copy_spec.vjp(formulas)
     elif formulas is not None:
-        made.vjp(**formulas)
-    return made
+        copy_spec.vjp(**formulas)
+    return copy_spec
 
 
 for _spec in _ONE:
@@ -233,8 +233,8 @@ def as_strided_copy(
 ) -> Tensor:
     """A copy of what a view with any size and strides of the memory would show."""
     check_history_of_part(self, storage_offset, "as_strided_copy")
-    made: Tensor = aten.as_strided_copy(self, size, stride, storage_offset, out=out)
-    return made
+    copy: Tensor = aten.as_strided_copy(self, size, stride, storage_offset, out=out)
+    return copy
 
 
 FUNCTIONS = {

@@ -1,4 +1,4 @@
-"""In place on a tensor's shape: the same tensor sees its memory otherwise (squeeze_, t_, resize_, set_)."""
+"""In-place changes of a tensor's shape: the same tensor becomes another view of its memory (squeeze_, t_, resize_, set_)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .view import unsqueeze as _unsqueeze
 from .view_parts import as_strided as _as_strided
 
 
-def _seen_as(self, array):
-    """Let a tensor look at another view of its memory."""
+def _replace_view(self, array):
+    """Replaces a tensor's array by another view of the same memory, and counts that as a write."""
     storage_of(self).version += 1  # first: a storage that must not be changed refuses
     self._array = array
     return self
@@ -33,7 +33,7 @@ def _seen_as(self, array):
 
 squeeze_ = composite(
     "squeeze_(Tensor(a!) self) -> Tensor(a!)",
-    lambda self: _seen_as(self, _squeeze.kernel(self._array)),
+    lambda self: _replace_view(self, _squeeze.kernel(self._array)),
     node="SqueezeBackward3",
     batching=Batching.SHAPE_IN_PLACE,
 )
@@ -41,7 +41,7 @@ squeeze_.vjp(self=lambda g, self_shape: unsqueeze_to(g, self_shape, range(len(se
 
 squeeze_dim_ = composite(
     "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)",
-    lambda self, dim: _seen_as(self, _squeeze_dim.kernel(self._array, dim)),
+    lambda self, dim: _replace_view(self, _squeeze_dim.kernel(self._array, dim)),
     node="SqueezeBackward4",
     samples=lambda make: [(make(3, 1, 4), 1)],
     batching=Batching.SHAPE_IN_PLACE,
@@ -50,7 +50,7 @@ squeeze_dim_.vjp(self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, nor
 
 squeeze_dims_ = composite(
     "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)",
-    lambda self, dim: _seen_as(self, _squeeze_dims.kernel(self._array, dim)),
+    lambda self, dim: _replace_view(self, _squeeze_dims.kernel(self._array, dim)),
     node="SqueezeBackward5",
     samples=lambda make: [(make(3, 1, 4), (0, 1))],
     batching=Batching.SHAPE_IN_PLACE,
@@ -61,7 +61,7 @@ squeeze_dims_.vjp(
 
 unsqueeze_ = composite(
     "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
-    lambda self, dim: _seen_as(self, _unsqueeze.kernel(self._array, dim)),
+    lambda self, dim: _replace_view(self, _unsqueeze.kernel(self._array, dim)),
     node="UnsqueezeBackward1",
     samples=lambda make: [(make(3, 4), 1)],
     batching=Batching.SHAPE_IN_PLACE,
@@ -70,7 +70,7 @@ unsqueeze_.vjp(self=lambda g, dim: aten.squeeze(g, dim))
 
 transpose_ = composite(
     "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
-    lambda self, dim0, dim1: _seen_as(
+    lambda self, dim0, dim1: _replace_view(
         self, _transpose.kernel(self._array, *[normal_dim(dim, self._array.ndim) for dim in (dim0, dim1)])
     ),
     node="TransposeBackward1",
@@ -110,7 +110,7 @@ composite(
 def as_strided_(self, size, stride, storage_offset):
     if self._keys & AUTOGRAD:
         raise NotImplementedError("as_strided_ on a tensor that requires grad has no derivative; use as_strided()")
-    return _seen_as(self, _as_strided.kernel(self._array, size, stride, storage_offset))
+    return _replace_view(self, _as_strided.kernel(self._array, size, stride, storage_offset))
 
 
 # ---------------------------------------------------------------- size and memory
@@ -128,14 +128,14 @@ def _grown(self, shape):
     """Larger memory that begins with what the tensor's memory holds from its first element on."""
     memory, start = memory_of(self._array)
     if self._keys & NPU:  # only the device can copy
-        held = (memory.nbytes - start) // self._array.itemsize
-        made = aten.empty(shape, dtype=self.dtype, device=self.device)
-        aten.copy_(aten.as_strided(made, (held,), (1,)), aten.as_strided(self, (held,), (1,)))
-        return made._array, made._storage
-    made = np.empty(math.prod(shape), self._array.dtype)
-    held = memory.reshape(-1).view(np.uint8)[start:]
-    made.view(np.uint8)[: held.size] = held
-    return made.reshape(shape), Storage(made)
+        count = (memory.nbytes - start) // self._array.itemsize
+        grown = aten.empty(shape, dtype=self.dtype, device=self.device)
+        aten.copy_(aten.as_strided(grown, (count,), (1,)), aten.as_strided(self, (count,), (1,)))
+        return grown._array, grown._storage
+    grown = np.empty(math.prod(shape), self._array.dtype)
+    content = memory.reshape(-1).view(np.uint8)[start:]
+    grown.view(np.uint8)[: content.size] = content
+    return grown.reshape(shape), Storage(grown)
 
 
 def _check_resizable(self, name):
@@ -182,8 +182,8 @@ def _row_major(size):
     return tuple([math.prod(size[i + 1 :]) for i in range(len(size))])
 
 
-def _take_memory(self, array, storage):
-    """Leave the own memory for another's."""
+def _replace_storage(self, array, storage):
+    """Makes a tensor a view of another storage, in place."""
     _check_resizable(self, "set_")
     self._array = array
     self._storage = storage
@@ -196,7 +196,7 @@ def _take_memory(self, array, storage):
 def set_source(self, source):
     if source._array.dtype != self._array.dtype:
         raise RuntimeError(f"Could not set tensor of type {source.dtype.cpp_name} to a tensor of type {self.dtype.cpp_name}")
-    return _take_memory(self, source._array, storage_of(source))
+    return _replace_storage(self, source._array, storage_of(source))
 
 
 @composite(
@@ -207,7 +207,7 @@ def set_source(self, source):
 )
 def set_part(self, source, storage_offset, size, stride):
     array = _as_strided.kernel(source._array, size, stride or _row_major(size), storage_offset)
-    return _take_memory(self, array, storage_of(source))
+    return _replace_storage(self, array, storage_of(source))
 
 
 def _in_storage(self, source, storage_offset, size, stride):
@@ -233,16 +233,16 @@ def _in_storage(self, source, storage_offset, size, stride):
 )
 def set_storage_part(self, source, storage_offset, size, stride):
     array = _in_storage(self, source, storage_offset, size, stride or _row_major(size))
-    return _take_memory(self, array, source._storage)
+    return _replace_storage(self, array, source._storage)
 
 
 @composite("set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_storage(self, source):
     count = source.nbytes() // self._array.itemsize
-    return _take_memory(self, _in_storage(self, source, 0, (count,), (1,)), source._storage)
+    return _replace_storage(self, _in_storage(self, source, 0, (count,), (1,)), source._storage)
 
 
 @composite("set_(Tensor(a!) self) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_nothing(self):
     empty = np.empty(0, self._array.dtype)
-    return _take_memory(self, empty, Storage(empty))
+    return _replace_storage(self, empty, Storage(empty))

@@ -49,8 +49,8 @@ def select(self, dim, index):
         dim += ndim
     try:
         # The trailing Ellipsis keeps a single element an array.
-        made = self[index, ...] if dim == 0 else self[(*ALL[dim], index, ...)]
-        return made if made.flags.writeable else _part(made)
+        part = self[index, ...] if dim == 0 else self[(*ALL[dim], index, ...)]
+        return part if part.flags.writeable else _part(part)
     except IndexError:
         if not ndim:
             raise IndexError("select() cannot be applied to a 0-dim tensor.") from None
@@ -70,9 +70,9 @@ select.vjp(self=lambda g, self_shape, dim, index: aten.select_backward(g, self_s
     samples=lambda make: [(make(4), (3, 4), 0, 1)],
 )
 def select_backward(grad_output, input_sizes, dim, index):
-    made = np.zeros(input_sizes, grad_output.dtype)
-    made[(*ALL[normal_dim(dim, made.ndim)], index)] = grad_output
-    return made
+    grad_input = np.zeros(input_sizes, grad_output.dtype)
+    grad_input[(*ALL[normal_dim(dim, grad_input.ndim)], index)] = grad_output
+    return grad_input
 
 
 select_backward.vjp(grad_output=lambda g, dim, index: aten.select(g, dim, index))
@@ -96,10 +96,10 @@ def slice_(self, dim, start, end, step):
     if dim == 0:
         if not self.ndim:
             raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
-        made = self[start:end:step]
+        part = self[start:end:step]
     else:
-        made = self[(*ALL[normal_dim(dim, self.ndim)], slice(start, end, step))]
-    return made if made.flags.writeable else _part(made)
+        part = self[(*ALL[normal_dim(dim, self.ndim)], slice(start, end, step))]
+    return part if part.flags.writeable else _part(part)
 
 
 slice_.vjp(
@@ -116,9 +116,9 @@ _slice = slice_.call
     samples=lambda make: [(make(2, 4), (3, 4), 0, 1, 3, 1)],
 )
 def slice_backward(grad_output, input_sizes, dim, start, end, step):
-    made = np.zeros(input_sizes, grad_output.dtype)
-    made[(*ALL[normal_dim(dim, made.ndim)], slice(start, end, step))] = grad_output
-    return made
+    grad_input = np.zeros(input_sizes, grad_output.dtype)
+    grad_input[(*ALL[normal_dim(dim, grad_input.ndim)], slice(start, end, step))] = grad_output
+    return grad_input
 
 
 slice_backward.vjp(grad_output=lambda g, dim, start, end, step: aten.slice(g, dim, start, end, step))
@@ -202,10 +202,10 @@ def diagonal_view(array, offset, dim1, dim2):
     first, second = normal_dim(dim1, array.ndim), normal_dim(dim2, array.ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    made = array.diagonal(offset, first, second)
+    view = array.diagonal(offset, first, second)
     if array.flags.writeable:
-        made.flags.writeable = True
-    return made
+        view.flags.writeable = True
+    return view
 
 
 @op(
@@ -231,9 +231,9 @@ diagonal.vjp(self=lambda g, self_shape, offset, dim1, dim2: aten.diagonal_backwa
     samples=lambda make: [(make(3), (3, 4), 0, 0, 1)],
 )
 def diagonal_backward(grad_output, input_sizes, offset, dim1, dim2):
-    made = np.zeros(input_sizes, grad_output.dtype)
-    diagonal_view(made, offset, dim1, dim2)[...] = grad_output
-    return made
+    grad_input = np.zeros(input_sizes, grad_output.dtype)
+    diagonal_view(grad_input, offset, dim1, dim2)[...] = grad_output
+    return grad_input
 
 
 diagonal_backward.vjp(grad_output=lambda g, offset, dim1, dim2: aten.diagonal(g, offset, dim1, dim2))
@@ -280,15 +280,15 @@ unfold.vjp(self=lambda g, self_shape, dimension, size, step: aten.unfold_backwar
     samples=lambda make: [(make(3, 3), (8,), 0, 3, 2)],
 )
 def unfold_backward(grad_in, input_sizes, dim, size, step):
-    made = np.zeros(input_sizes, grad_in.dtype)
-    target = made if made.ndim else made.reshape(1)
-    dim = normal_dim(dim, made.ndim)  # of the input: the gradient has the windows' dim behind it
+    grad_input = np.zeros(input_sizes, grad_in.dtype)
+    target = grad_input if grad_input.ndim else grad_input.reshape(1)
+    dim = normal_dim(dim, grad_input.ndim)  # of the input: the gradient has the windows' dim behind it
     lead = ALL[dim]
-    count = grad_in.shape[dim] if made.ndim else 1
+    count = grad_in.shape[dim] if grad_input.ndim else 1
     # One position within all windows at a time.
     for i in range(size):
         target[(*lead, slice(i, i + (count - 1) * step + 1, step))] += grad_in[..., i]
-    return made
+    return grad_input
 
 
 unfold_backward.vjp(grad_in=lambda g, dim, size, step: aten.unfold(g, dim, size, step))

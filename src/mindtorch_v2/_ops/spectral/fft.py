@@ -128,7 +128,7 @@ def _innermost(array, dims, keep_last):
     return array.transpose(order), np.argsort(order)
 
 
-def _through(name, array, dims, dtype, last=None, **options):
+def _transform(name, array, dims, dtype, last=None, **options):
     """A transform of NumPy's over dims that become the innermost of the result; `last` is its size in the last one, where
     that is not the array's."""
     turned, back = _innermost(array, dims, last is not None)
@@ -137,10 +137,10 @@ def _through(name, array, dims, dtype, last=None, **options):
         options["out"] = np.empty(turned.shape if last is None else (*turned.shape[:-1], last), dtype)
         dims = range(-len(dims), 0)
     if len(dims) == 1:
-        made = getattr(np.fft, name)(turned, axis=dims[0], **options)
+        spectrum = getattr(np.fft, name)(turned, axis=dims[0], **options)
     else:
-        made = getattr(np.fft, f"{name}n")(turned, axes=dims, **options)
-    return made if back is None else made.transpose(back)
+        spectrum = getattr(np.fft, f"{name}n")(turned, axes=dims, **options)
+    return spectrum if back is None else spectrum.transpose(back)
 
 
 def _complex(dtype):
@@ -165,8 +165,8 @@ def fft_c2c(self, dim, normalization, forward):
     if not dim:
         return self.copy()
     kind = self.dtype
-    made = _through(_FORWARD, self, dim, kind) if forward else _through(_BACKWARD, self, dim, kind, norm="forward")
-    return _scaled(made, dim, normalization, self.shape).astype(kind, copy=False)
+    spectrum = _transform(_FORWARD, self, dim, kind) if forward else _transform(_BACKWARD, self, dim, kind, norm="forward")
+    return _scaled(spectrum, dim, normalization, self.shape).astype(kind, copy=False)
 
 
 fft_c2c.vjp(self=lambda g, dim, normalization, forward: aten._fft_c2c(g, dim, normalization, not forward))
@@ -189,8 +189,8 @@ def _half(shape, dim):
 def fft_r2c(self, dim, normalization, onesided):
     kind = _complex(self.dtype)
     size = self.shape[dim[-1]]
-    made = _through(_OF_REAL, self, dim, kind, size // 2 + 1) if onesided else _through(_FORWARD, self, dim, kind, size)
-    return _scaled(made, dim, normalization, self.shape).astype(kind, copy=False)
+    spectrum = _transform(_OF_REAL, self, dim, kind, size // 2 + 1) if onesided else _transform(_FORWARD, self, dim, kind, size)
+    return _scaled(spectrum, dim, normalization, self.shape).astype(kind, copy=False)
 
 
 def _r2c_grad(g, self_shape, dim, normalization, onesided):
@@ -230,18 +230,18 @@ def _real_shape(self, dim, normalization, last_dim_size):
 )
 def fft_c2r(self, dim, normalization, last_dim_size):
     if len(dim) > 1:
-        self = _through(_BACKWARD, self, dim[:-1], self.dtype, norm="forward")
-    made = _through(_TO_REAL, self, dim[-1:], self.real.dtype, last_dim_size, n=last_dim_size, norm="forward")
-    return _scaled(made, dim, normalization, made.shape).astype(made.dtype, copy=False)
+        self = _transform(_BACKWARD, self, dim[:-1], self.dtype, norm="forward")
+    signal = _transform(_TO_REAL, self, dim[-1:], self.real.dtype, last_dim_size, n=last_dim_size, norm="forward")
+    return _scaled(signal, dim, normalization, signal.shape).astype(signal.dtype, copy=False)
 
 
 def _c2r_grad(g, dim, normalization):
-    made = aten._fft_r2c(g, dim, normalization, True)
+    grad = aten._fft_r2c(g, dim, normalization, True)
     last = normal_dim(dim[-1], g._array.ndim)
-    doubled = g._array.shape[last] - made._array.shape[last]
+    doubled = g._array.shape[last] - grad._array.shape[last]
     if doubled > 0:  # each of these stands for itself and for its mirror image
-        aten.mul_(aten.narrow(made, last, 1, doubled), 2)
-    return made
+        aten.mul_(aten.narrow(grad, last, 1, doubled), 2)
+    return grad
 
 
 fft_c2r.vjp(self=_c2r_grad)
@@ -312,9 +312,9 @@ def _one_dim(name, forward, onesided=False, real=False, conjugate=False, *, doc=
             self = _resized(self, (dim,), (n,))
         if self._array.dtype.kind == "c":
             return aten._fft_c2c(self, (dim,), scale, forward)
-        made = aten._fft_r2c(self, (dim,), scale, onesided)
+        spectrum = aten._fft_r2c(self, (dim,), scale, onesided)
         # The transform the other way round of real numbers is the conjugate.
-        return made if forward else aten._conj(made)
+        return spectrum if forward else aten._conj(spectrum)
 
     samples = (
         (lambda make: [(aten.complex(make(3, 4), make(3, 4)),)])
@@ -443,8 +443,8 @@ def _real_dims(forward):
         scale = _normalization(norm, forward)
         if forward:
             return aten._fft_r2c(self, dims, scale, True)
-        made = aten._conj(aten._fft_r2c(self, dims[-1:], scale, True))
-        return made if len(dims) == 1 else aten._fft_c2c(made, dims[:-1], scale, False)
+        spectrum = aten._conj(aten._fft_r2c(self, dims[-1:], scale, True))
+        return spectrum if len(dims) == 1 else aten._fft_c2c(spectrum, dims[:-1], scale, False)
 
     return body
 

@@ -47,8 +47,8 @@ _DOCS = {
 }
 
 
-def _made(length: int, periodic: bool, dtype: Any, shape: Any) -> np.ndarray:
-    """A symmetric window; one that is to repeat is a longer one without its last value."""
+def _window_values(length: int, periodic: bool, dtype: Any, shape: Any) -> np.ndarray:
+    """The values of a symmetric window; a periodic one is a window longer by one, without its last value."""
     wanted = np_dtype(dtype)
     if wanted.kind not in "fV":
         raise RuntimeError(f"window functions expect floating point dtypes, got: {wanted}")
@@ -89,7 +89,7 @@ def _window(name: str, shapes: dict[str, tuple[str, Any]], default: Any) -> None
     def kernel(window_length: int, *rest: Any) -> np.ndarray:
         *chosen, dtype, layout, _, pin_memory = rest
         check_options(layout, pin_memory)
-        return _made(window_length, chosen[0] if chosen else True, dtype, default(*chosen[1:]))
+        return _window_values(window_length, chosen[0] if chosen else True, dtype, default(*chosen[1:]))
 
     declare("", "", kernel, (8,))
     declare(".periodic", "bool periodic, ", kernel, (8, False))
@@ -158,12 +158,12 @@ def stft(self, n_fft, hop_length, win_length, window, normalized, onesided, retu
     if pieces._array.dtype.kind == "c":
         if onesided:
             raise RuntimeError("Cannot have onesided output if window or input is complex")
-        made = aten._fft_c2c(pieces, (2,), scale, True)
+        spectra = aten._fft_c2c(pieces, (2,), scale, True)
     else:
-        made = aten._fft_r2c(pieces, (2,), scale, onesided is None or onesided)
-    made = aten.transpose(made, 1, 2)
-    made = aten.squeeze(made, 0) if array.ndim == 1 else made
-    return aten.view_as_real(made) if return_complex is False else made
+        spectra = aten._fft_r2c(pieces, (2,), scale, onesided is None or onesided)
+    spectra = aten.transpose(spectra, 1, 2)
+    spectra = aten.squeeze(spectra, 0) if array.ndim == 1 else spectra
+    return aten.view_as_real(spectra) if return_complex is False else spectra
 
 
 @composite(
@@ -208,11 +208,11 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
     total, weight = aten.slice(total, 1, start, stop), aten.slice(weight, 0, start, stop)
     if (np.abs(weight._array) < 1e-11).any():
         raise RuntimeError("istft: window overlap add min: 1")
-    made = aten.div(total, weight)
-    short = 0 if length is None else length - made._array.shape[1]
+    signal = aten.div(total, weight)
+    short = 0 if length is None else length - signal._array.shape[1]
     if short > 0:
-        made = aten.constant_pad_nd(made, (0, short))
-    return aten.squeeze(made, 0) if self._array.ndim == 2 else made
+        signal = aten.constant_pad_nd(signal, (0, short))
+    return aten.squeeze(signal, 0) if self._array.ndim == 2 else signal
 
 
 def stft_function(
@@ -228,9 +228,9 @@ def stft_function(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """torch.stft: with center=True, the signal is padded first, so that each piece is centred on its time."""
-    given = [t for t in (input, window) if t is not None]
-    if return_complex is None and all(t._array.dtype.kind != "c" for t in given):
+    """torch.stft: with center=True, the signal is padded first, so that each piece is centered on its time."""
+    operands = [t for t in (input, window) if t is not None]
+    if return_complex is None and all(t._array.dtype.kind != "c" for t in operands):
         raise RuntimeError(
             "stft requires the return_complex parameter be given for real inputs, and will further "
             "require that return_complex=True in a future PyTorch release."

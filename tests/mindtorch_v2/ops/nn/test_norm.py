@@ -1,4 +1,4 @@
-"""Normalisation: values, first and second derivatives, and errors as torch has them."""
+"""Normalization: values, first and second derivatives, and errors as torch has them."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ ROWS = {
 
 def plain_log_softmax(x):
     x = x.astype(np.float64)
-    centred = x - x.max(-1, keepdims=True)
-    return centred - np.log(np.exp(centred).sum(-1, keepdims=True))
+    centered = x - x.max(-1, keepdims=True)
+    return centered - np.log(np.exp(centered).sum(-1, keepdims=True))
 
 
 @pytest.mark.parametrize("count", [1, 3, 100])

@@ -1,14 +1,14 @@
 """NPU kernels, registered beside the CPU's: one file per family, each op by the operator of CANN that computes it."""
 
-from . import copies, creation, index, matmul, normalisation, optimiser, pointwise, pooling, reduction, softmax
+from . import copies, creation, index, matmul, normalization, optimizer, pointwise, pooling, reduction, softmax
 
 __all__ = [
     "copies",
     "creation",
     "index",
     "matmul",
-    "normalisation",
-    "optimiser",
+    "normalization",
+    "optimizer",
     "pointwise",
     "pooling",
     "reduction",

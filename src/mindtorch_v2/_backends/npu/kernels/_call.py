@@ -36,7 +36,7 @@ COMPUTED = NUMBERS | _named(dt.bool_)
 
 
 class Call:
-    """What a kernel needs beside the op's arguments: the device, room for results, and a way to run operators."""
+    """The context of one kernel call: the device, memory for results, and CANN's operators."""
 
     __slots__ = ("args", "index", "op")
 
@@ -50,12 +50,12 @@ class Call:
         return [tensors.empty(shape, dtype, self.index) for shape, dtype in predicted(self.op, self.args)]
 
     def output(self) -> np.ndarray:
-        """The same for an op with one result."""
-        (made,) = self.outputs()
-        return made
+        """A fresh device array for the result of an op with one result."""
+        (output,) = self.outputs()
+        return output
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """A fresh device array."""
+        """An uninitialized row-major array on the call's device."""
         return tensors.empty(shape, dtype, self.index)
 
     def run(self, operator: str, *arguments: Any) -> None:
@@ -77,14 +77,14 @@ class Call:
 
     def apart(self, array: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The array, or a copy if an operator that writes into `target` would change it before reading it."""
-        one, two = ((launch.address(each), each.shape, each.strides) for each in (array, target))
-        return array if one == two or not np.may_share_memory(array, target) else tensors.converted(array, array.dtype)
+        read, written = ((launch.address(each), each.shape, each.strides) for each in (array, target))
+        return array if read == written or not np.may_share_memory(array, target) else tensors.converted(array, array.dtype)
 
     def filled(self, value: Any, dtype: np.dtype) -> np.ndarray:
         """A number as an array without dims."""
-        made = self.empty((), dtype)
-        self.run("InplaceFillScalar", made, value)
-        return made
+        array = self.empty((), dtype)
+        self.run("InplaceFillScalar", array, value)
+        return array
 
     def cast(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """The array itself if it has the dtype, else a copy."""
@@ -108,8 +108,8 @@ def kernel(
 ) -> Callable[[Kernel], Kernel]:
     """Register `function(call, *args)` for ops; it returns arrays, or NotImplemented to have the CPU do it.
 
-    The CPU also does what the device does not compute, or says in torch's words why nobody does: without an operator that
-    is needed (a card's library may lack it), for a first tensor that has none of `dtypes`, for tensors of several floating
+    The op also runs on the CPU, which may refuse it with torch's message, where the device cannot: without an operator
+    that is needed (a card's library may lack it), for a first tensor that has none of `dtypes`, for tensors of several floating
     dtypes, unless the op promotes them or the kernel takes them `mixed`, and for arguments that an operator refuses.
     """
     wanted = (needs,) if isinstance(needs, str) else needs
@@ -143,7 +143,7 @@ def _entry(op: OpSpec, function: Kernel, needs: tuple[str, ...], dtypes: Dtypes,
 
 
 def _suits(args: tuple[Any, ...], dtypes: Dtypes, mixed: bool) -> bool:
-    """Whether the device computes with such arguments. What an op makes of nothing at all, too, the CPU knows."""
+    """Whether the device computes with such arguments. Where all tensors are empty, the op runs on the CPU."""
     if any(isinstance(value, complex) for value in args):
         return False
     arrays = [tensor._array for tensor in tensors_among(args)]
@@ -151,12 +151,12 @@ def _suits(args: tuple[Any, ...], dtypes: Dtypes, mixed: bool) -> bool:
         return True
     if arrays[0].dtype not in dtypes or not any(array.size for array in arrays):
         return False
-    given = {array.dtype for array in arrays}
-    return given <= COMPUTED and (mixed or len(given & FLOATS) < 2)
+    present = {array.dtype for array in arrays}
+    return present <= COMPUTED and (mixed or len(present & FLOATS) < 2)
 
 
 def _finished(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
-    """What a kernel made, as the caller wants it: arrays become tensors, a changed argument has a new version."""
+    """A kernel's result for the caller: arrays become tensors, and an argument changed in place gets a new version."""
     if op.schema.mutates:
         storage_of(args[0]).version += 1
         return args[0]
@@ -165,6 +165,6 @@ def _finished(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
     if isinstance(result, list):
         return [tensors.wrap(array) for array in result]
     if isinstance(result, tuple):
-        made = [tensors.wrap(array) if isinstance(array, np.ndarray) else array for array in result]
-        return result_type_of(op)(*made)
+        outputs = [tensors.wrap(array) if isinstance(array, np.ndarray) else array for array in result]
+        return result_type_of(op)(*outputs)
     return result

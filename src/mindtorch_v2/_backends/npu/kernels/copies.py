@@ -73,9 +73,9 @@ def _to_copy(tensor: Tensor, dtype: Any, wanted: Device, non_blocking: bool, mem
         index = tensors.device_index(wanted)
         if tensor._keys & NPU:
             return tensors.wrap(tensors.converted(array, kind, index))
-        made = tensors.empty(array.shape, kind, index)
-        _upload(made, array, non_blocking)
-        return tensors.wrap(made)
+        uploaded = tensors.empty(array.shape, kind, index)
+        _upload(uploaded, array, non_blocking)
+        return tensors.wrap(uploaded)
     if wanted.type != "cpu":
         raise AssertionError(f"Torch not compiled with {wanted.type.upper()} enabled")
     # Fewer bytes over the bus if the device converts first.

@@ -1,4 +1,4 @@
-"""Looking up, joining, masking."""
+"""NPU kernels that look up, join and mask: embedding, gather, scatter_add, index_select, cat, stack, masked_fill."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def embedding_backward(
 
 
 @kernel("cat", needs="Cat", mixed=True)
-def cat(call: Call, given: Any, dim: int) -> Any:
+def cat(call: Call, inputs: Any, dim: int) -> Any:
     out = call.output()
-    parts = [call.cast(one._array, out.dtype) for one in given if one._array.shape != (0,)]
+    parts = [call.cast(tensor._array, out.dtype) for tensor in inputs if tensor._array.shape != (0,)]
     call.run("Cat", parts, dim % max(out.ndim, 1), out)
     return out
 
 
 @kernel("stack", needs="Stack", mixed=True)
-def stack(call: Call, given: Any, dim: int) -> Any:
+def stack(call: Call, inputs: Any, dim: int) -> Any:
     out = call.output()
-    call.run("Stack", [call.cast(one._array, out.dtype) for one in given], dim % out.ndim, out)
+    call.run("Stack", [call.cast(tensor._array, out.dtype) for tensor in inputs], dim % out.ndim, out)
     return out
 
 

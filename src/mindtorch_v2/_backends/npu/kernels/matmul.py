@@ -1,4 +1,4 @@
-"""Matrix products and convolutions."""
+"""NPU kernels of matrix products and convolutions, which the matrix units compute."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def convolution_backward(
     dtype = input._array.dtype
     channels = weight._array.shape[1] * groups if transposed else weight._array.shape[0]
     shapes = (input._array.shape, weight._array.shape, (channels,))
-    made = [call.empty(shape, dtype) if wanted else None for shape, wanted in zip(shapes, output_mask, strict=True)]
+    grads = [call.empty(shape, dtype) if wanted else None for shape, wanted in zip(shapes, output_mask, strict=True)]
     call.run(
         "ConvolutionBackward",
         grad_output._array,
@@ -108,9 +108,9 @@ def convolution_backward(
         groups,
         list(output_mask),
         KEEP_PRECISION,
-        *made,
+        *grads,
     )
-    return tuple(made)
+    return tuple(grads)
 
 
 def pair(values: Any) -> list[int]:

@@ -1,4 +1,4 @@
-"""Pooling."""
+"""NPU kernels of maximum, average and adaptive average pooling in two dims, forward and backward."""
 
 from __future__ import annotations
 

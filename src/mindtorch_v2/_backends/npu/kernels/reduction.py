@@ -1,4 +1,4 @@
-"""Sums, means, largest elements."""
+"""NPU kernels of reductions: sums, means, maxima, any and all, cumsum."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def all_dim(call: Call, self: Any, dim: Any, keepdim: bool) -> np.ndarray:
 
 @kernel("argmax", needs="ArgMax")
 def argmax(call: Call, self: Any, dim: Any, keepdim: bool) -> Any:
-    if dim is None or self._array.dtype == _BOOL:  # the CPU has words for truth values, which have no largest
+    if dim is None or self._array.dtype == _BOOL:  # bools have no order: the CPU raises torch's error
         return NotImplemented
     out = call.output()
     call.run("ArgMax", self._array, dim, keepdim, out)

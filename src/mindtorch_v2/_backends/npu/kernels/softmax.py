@@ -42,9 +42,9 @@ def _weights(call: Call, weight: Any, self: Any) -> np.ndarray:
     """Class weights; CANN wants them also where all are one."""
     if weight is not None:
         return weight._array
-    made = call.empty((self._array.shape[-1 if self._array.ndim == 1 else 1],), self._array.dtype)
-    call.run("InplaceFillScalar", made, 1)
-    return made
+    ones = call.empty((self._array.shape[-1 if self._array.ndim == 1 else 1],), self._array.dtype)
+    call.run("InplaceFillScalar", ones, 1)
+    return ones
 
 
 @kernel("nll_loss_forward", needs="NLLLoss", dtypes=FLOATS)

@@ -1,4 +1,4 @@
-"""What a convolution refuses, in the order in which torch looks at it."""
+"""Checks of a convolution's arguments, in the order of torch's."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def each(value: Iterable[int], dims: int, name: str = "stride") -> Ints:
-    """A setting for each dim, given once or for each."""
-    made = per_dim(value, dims)
-    if len(made) != dims:
+    """A setting (stride, padding ...) for each spatial dim; RuntimeError unless there is one number, or one per dim."""
+    values = per_dim(value, dims)
+    if len(values) != dims:
         raise RuntimeError(
             f"expected {name} to be a single integer value or a list of {dims} values to match the "
-            f"convolution dimensions, but got {name}={list(made)}"
+            f"convolution dimensions, but got {name}={list(values)}"
         )
-    return made
+    return values
 
 
 def check_weight(weight: np.ndarray, groups: int) -> None:
-    """What is looked at before the settings are."""
+    """Checks of the weight that come before those of stride, padding and dilation."""
     if weight.ndim < 3:
         raise RuntimeError("weight should have at least three dimensions")
     if groups <= 0:
@@ -46,7 +46,7 @@ def check_sizes(
     output_padding: Ints,
     groups: int,
 ) -> None:
-    """Whether settings and shapes go together."""
+    """RuntimeError where the settings and the shapes of input, weight and bias do not fit."""
     if min(padding) < 0:
         raise RuntimeError("negative padding is not supported")
     if min(output_padding) < 0:
@@ -55,11 +55,11 @@ def check_sizes(
         raise RuntimeError("non-positive stride is not supported")
     if min(dilation) < 0:
         raise RuntimeError("dilation should be greater than zero")
-    given, shape = input.shape, weight.shape
-    if len(given) != len(shape):
+    input_shape, shape = input.shape, weight.shape
+    if len(input_shape) != len(shape):
         raise RuntimeError(
             f"Expected {len(shape)}-dimensional input for {len(shape)}-dimensional weight {list(shape)}, but "
-            f"got {len(given)}-dimensional input of size {list(given)} instead"
+            f"got {len(input_shape)}-dimensional input of size {list(input_shape)} instead"
         )
     if shape[0] < groups:
         raise RuntimeError(
@@ -71,34 +71,36 @@ def check_sizes(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
             f"got weight of size [{list(shape)}] instead"
         )
-    expected, made = (shape[0], shape[1] * groups) if transposed else (shape[1] * groups, shape[0])
-    if given[1] != expected:
+    expected, out_channels = (shape[0], shape[1] * groups) if transposed else (shape[1] * groups, shape[0])
+    if input_shape[1] != expected:
         kind = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
         raise RuntimeError(
-            f"Given {kind}, weight of size {list(shape)}, expected input{list(given)} to "
-            f"have {expected} channels, but got {given[1]} channels instead"
+            f"Given {kind}, weight of size {list(shape)}, expected input{list(input_shape)} to "
+            f"have {expected} channels, but got {input_shape[1]} channels instead"
         )
-    if bias is not None and bias.shape != (made,):
+    if bias is not None and bias.shape != (out_channels,):
         raise RuntimeError(
             f"Given {'transposed=1, ' if transposed else ''}weight of size {list(shape)}, "
-            f"expected bias to be 1-dimensional with {made} elements, but got bias of size "
+            f"expected bias to be 1-dimensional with {out_channels} elements, but got bias of size "
             f"{list(bias.shape)} instead"
         )
     if not transposed:
-        spatial = [n + 2 * p for n, p in zip(given[2:], padding, strict=True)]
+        spatial = [n + 2 * p for n, p in zip(input_shape[2:], padding, strict=True)]
         reach = [d * (k - 1) + 1 for k, d in zip(shape[2:], dilation, strict=True)]
         if any(n < r for n, r in zip(spatial, reach, strict=True)):
             raise RuntimeError(
                 f"Calculated padded input size per channel: {_by(spatial)}. Kernel size: {_by(reach)}. Kernel "
                 "size can't be greater than actual input size"
             )
-    if 0 in given[2:] or 0 in shape[2:] or 0 in dilation or transposed:
-        _check_windows(given, shape, stride, dilation, transposed, output_padding)
+    if 0 in input_shape[2:] or 0 in shape[2:] or 0 in dilation or transposed:
+        _check_windows(input_shape, shape, stride, dilation, transposed, output_padding)
 
 
-def _check_windows(given: Ints, shape: Ints, stride: Ints, dilation: Ints, transposed: bool, output_padding: Ints) -> None:
-    if 0 in given[2:] and 0 not in given[:2]:
-        raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(given)}")
+def _check_windows(
+    input_shape: Ints, shape: Ints, stride: Ints, dilation: Ints, transposed: bool, output_padding: Ints
+) -> None:
+    if 0 in input_shape[2:] and 0 not in input_shape[:2]:
+        raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(input_shape)}")
     if 0 in shape[2:]:
         size = (
             f": {' x '.join(map(str, shape[2:]))} (TxHxW)"
@@ -119,19 +121,19 @@ def _check_windows(given: Ints, shape: Ints, stride: Ints, dilation: Ints, trans
         )
 
 
-def check_transposed_size(given: Ints, made: Ints) -> None:
-    """Whether a transposed convolution leaves something, given the spatial sizes."""
-    if min(made) <= 0:
-        if len(made) == 1:
-            given, made = (1, *given), (1, *made)
+def check_transposed_size(input_size: Ints, output_size: Ints) -> None:
+    """RuntimeError where a transposed convolution would have no output, given the spatial sizes."""
+    if min(output_size) <= 0:
+        if len(output_size) == 1:
+            input_size, output_size = (1, *input_size), (1, *output_size)
         raise RuntimeError(
-            f"Given input size per channel: {_by(given)}. Calculated output size per channel: {_by(made)}. "
+            f"Given input size per channel: {_by(input_size)}. Calculated output size per channel: {_by(output_size)}. "
             "Output size is too small"
         )
 
 
 def check_same(input: np.ndarray, weight: np.ndarray, stride: Any, dilation: Any) -> None:
-    """What padding="same", which is worked out of the weight's shape, asks for."""
+    """Checks for padding="same", which is computed from the weight's shape: the dims of input, stride and dilation."""
     dims = weight.ndim
     if input.ndim != dims:
         raise RuntimeError(
@@ -157,13 +159,13 @@ def _named(name: str, values: Ints, missing: int, between: str = " ") -> str:
 
 
 def check_bias_dtype(input: np.ndarray, bias: np.ndarray | None, transposed: bool) -> None:
-    """Looked at before any shape."""
+    """RuntimeError for a bias of another dtype than the input's; torch checks this before any shape."""
     if bias is not None and bias.dtype != input.dtype and not transposed:
         raise RuntimeError(f"Input type ({cpp_name(input)}) and bias type ({cpp_name(bias)}) should be the same")
 
 
 def check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, transposed: bool) -> None:
-    """Looked at when all shapes are right."""
+    """RuntimeError for a mix of dtypes; torch checks this after all shapes."""
     wanted = input.dtype
     if wanted == _FLOAT32 and transposed:
         for name, array in (("weight", weight), ("bias", bias)):

@@ -18,7 +18,7 @@ from .._windows import Ints, offsets, output_size, pad_spatial
 
 # Elements of a block of columns: half a megabyte of float32.
 _BLOCK = 1 << 17
-# How much of a product may be thrown away for the sake of longer runs.
+# The largest ratio of computed to used elements that longer runs may cost.
 _MOST_WASTE = 1.5
 
 
@@ -28,11 +28,11 @@ def _in_runs(padded: Ints, out: Ints, stride: Ints) -> bool:
 
 
 def _steps(size: Ints) -> list[int]:
-    """How many elements apart neighbours of each dim lie."""
-    made = [1]
+    """The strides of a row-major array, in elements."""
+    steps = [1]
     for n in reversed(size[1:]):
-        made.insert(0, made[0] * n)
-    return made
+        steps.insert(0, steps[0] * n)
+    return steps
 
 
 def _tail(kernel: Ints, padded: Ints, dilation: Ints) -> int:
@@ -78,16 +78,16 @@ class _Columns:
 
     def crop(self, product: np.ndarray) -> np.ndarray:
         """A (samples, rows of the product, *out) view of a product with the columns."""
-        made = product.reshape(len(product), self.step, *self.rows)
-        return made[(..., *[slice(0, n) for n in self.out])].swapaxes(0, 1)
+        rows = product.reshape(len(product), self.step, *self.rows)
+        return rows[(..., *[slice(0, n) for n in self.out])].swapaxes(0, 1)
 
 
 def _is_pointwise(kernel: Ints, padding: Ints) -> bool:
     return all(k == 1 for k in kernel) and not any(padding)
 
 
-def _picked(input: np.ndarray, stride: Ints, out: Ints) -> np.ndarray:
-    """What a kernel of a single point meets, as (N, C, points)."""
+def _strided_points(input: np.ndarray, stride: Ints, out: Ints) -> np.ndarray:
+    """The elements under a 1x1 kernel, as (N, C, points)."""
     if input.shape[2:] != out:
         input = input[(..., *[slice(0, (n - 1) * s + 1, s) for n, s in zip(out, stride, strict=True)])]
     return input.reshape(*input.shape[:2], math.prod(input.shape[2:]))
@@ -116,23 +116,23 @@ def forward(
     """The convolution of (N, C, ...) with (O, C / groups, ...); with `out`, of only so many windows per dim."""
     kernel, count = weight.shape[2:], weight.shape[0]
     out = out or output_size(input.shape[2:], kernel, stride, padding, dilation)
-    made = np.empty((len(input), count, *out), input.dtype)
+    output = np.empty((len(input), count, *out), input.dtype)
     shift = None if bias is None else bias.reshape(-1, *(1,) * len(kernel))
-    if not made.size:
-        return made
+    if not output.size:
+        return output
     if _is_depthwise(weight.shape, groups):
-        return _depthwise(input, weight, shift, stride, padding, dilation, made)
+        return _depthwise(input, weight, shift, stride, padding, dilation, output)
     if _is_pointwise(kernel, padding):
-        points = _picked(input, stride, out)
+        points = _strided_points(input, stride, out)
         if groups == 1:
-            np.matmul(weight.reshape(count, -1), points, made.reshape(len(input), count, -1))
+            np.matmul(weight.reshape(count, -1), points, output.reshape(len(input), count, -1))
         else:
             np.matmul(
                 weight.reshape(groups, count // groups, -1),
                 _grouped(points, groups, 1),
-                _grouped(made.reshape(len(input), count, -1), groups, 1),
+                _grouped(output.reshape(len(input), count, -1), groups, 1),
             )
-        return made if shift is None else np.add(made, shift, made)
+        return output if shift is None else np.add(output, shift, output)
     columns = _Columns(input, kernel, out, stride, padding, dilation)
     flat = weight.reshape(count, -1) if groups == 1 else weight.reshape(groups, count // groups, -1)
     product = np.empty((count, columns.step * columns.run), input.dtype)
@@ -141,13 +141,13 @@ def forward(
             np.dot(flat, cols, product)
         else:
             np.matmul(flat, _grouped(cols, groups, 0), _grouped(product, groups, 0))
-        target = made[samples]
+        target = output[samples]
         cropped = columns.crop(product)[: len(target)]
         if shift is None:
             target[...] = cropped
         else:
             np.add(cropped, shift, target)
-    return made
+    return output
 
 
 def weight_grad(
@@ -160,13 +160,13 @@ def weight_grad(
     if _is_depthwise(weight_shape, groups):
         return _depthwise_weight_grad(grad, input, weight_shape, stride, padding, dilation)
     if _is_pointwise(kernel, padding):
-        points = _picked(input, stride, grad.shape[2:])
+        points = _strided_points(input, stride, grad.shape[2:])
         flat = grad.reshape(*grad.shape[:2], -1)
         if groups == 1:
-            made = np.matmul(flat, points.swapaxes(1, 2))
+            per_sample = np.matmul(flat, points.swapaxes(1, 2))
         else:
-            made = np.matmul(_grouped(flat, groups, 1), _grouped(points, groups, 1).swapaxes(2, 3))
-        return np.add.reduce(made, 0).reshape(weight_shape)
+            per_sample = np.matmul(_grouped(flat, groups, 1), _grouped(points, groups, 1).swapaxes(2, 3))
+        return np.add.reduce(per_sample, 0).reshape(weight_shape)
     columns = _Columns(input, kernel, grad.shape[2:], stride, padding, dilation)
     # Zero between the rows of a run, so that what the columns hold there does not count.
     spread = np.zeros((count, columns.step * columns.run), input.dtype)
@@ -184,8 +184,8 @@ def weight_grad(
     return total.reshape(weight_shape)
 
 
-def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
-    """The weight of the convolution that goes the other way: input and output swapped, the kernel turned around."""
+def _flipped_weight(weight: np.ndarray, groups: int) -> np.ndarray:
+    """The weight of the convolution that computes the input's gradient: channels swapped, the kernel flipped."""
     by_group = _grouped(weight, groups, 0).swapaxes(1, 2)
     turned = by_group[(..., *[slice(None, None, -1)] * (weight.ndim - 2))]
     return np.ascontiguousarray(turned).reshape(groups * weight.shape[1], weight.shape[0] // groups, *weight.shape[2:])
@@ -199,7 +199,7 @@ def input_grad(
         return np.zeros(shape, grad.dtype)
     kernel = weight.shape[2:]
     if _is_pointwise(kernel, padding):
-        return _spread_points(grad, shape, weight, stride, groups)
+        return _pointwise_input_grad(grad, shape, weight, stride, groups)
     around = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
     back = (
         all(s == 1 for s in stride)
@@ -208,29 +208,29 @@ def input_grad(
     )
     # As a convolution it gathers windows of the gradient's channels; the other way it scatters those of the input's.
     if back and (shape[1] >= grad.shape[1] or _is_depthwise(weight.shape, groups)):
-        return forward(grad, _turned(weight, groups), None, stride, around, dilation, groups)
+        return forward(grad, _flipped_weight(weight, groups), None, stride, around, dilation, groups)
     return _scattered(grad, shape, weight, stride, padding, dilation, groups)
 
 
-def _spread_points(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, groups: int) -> np.ndarray:
-    """The gradient for the input of a kernel of a single point: zero but for the elements it met."""
+def _pointwise_input_grad(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, groups: int) -> np.ndarray:
+    """The input gradient of a 1x1 kernel: zero except at the strided elements."""
     flat = grad.reshape(*grad.shape[:2], -1)
     if groups == 1:
-        made = np.matmul(weight.reshape(len(weight), -1).T, flat)
+        points = np.matmul(weight.reshape(len(weight), -1).T, flat)
     else:
-        made = np.matmul(weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2), _grouped(flat, groups, 1))
-    made = made.reshape(*shape[:2], *grad.shape[2:])
-    if made.shape == tuple(shape):
-        return made
+        points = np.matmul(weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2), _grouped(flat, groups, 1))
+    points = points.reshape(*shape[:2], *grad.shape[2:])
+    if points.shape == tuple(shape):
+        return points
     whole = np.zeros(shape, grad.dtype)
-    whole[(..., *[slice(0, (n - 1) * s + 1, s) for n, s in zip(grad.shape[2:], stride, strict=True)])] = made
+    whole[(..., *[slice(0, (n - 1) * s + 1, s) for n, s in zip(grad.shape[2:], stride, strict=True)])] = points
     return whole
 
 
 def _scattered(
     grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> np.ndarray:
-    """Every window's part of the gradient, added where the window was, block by block."""
+    """The input gradient by col2im: each window's part added at its place, block by block."""
     kernel, out, size = weight.shape[2:], grad.shape[2:], shape[2:]
     padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
     runs = _in_runs(padded, out, stride)
@@ -257,7 +257,7 @@ def _scattered(
     for position, index in offsets(kernel, out, stride, dilation):
         begin = sum(i * r for i, r in zip(position, reach, strict=True))
         pairs.append((total[:, :, begin : begin + run] if runs else whole[index], columns[(slice(None), *position)]))
-    made = np.empty(shape, grad.dtype)
+    grad_input = np.empty(shape, grad.dtype)
     for start in range(0, len(grad), step):
         part = grad[start : start + step]
         filled[:, : len(part)] = part.swapaxes(0, 1)
@@ -269,33 +269,33 @@ def _scattered(
         total.fill(0)
         for target, values in pairs:
             np.add(target, values, target)
-        made[start : start + step] = inner[:, : len(part)].swapaxes(0, 1)
-    return made
+        grad_input[start : start + step] = inner[:, : len(part)].swapaxes(0, 1)
+    return grad_input
 
 
 # ---------------------------------------------------------------- one kernel per channel
 
 
-def _depthwise(input, weight, shift, stride, padding, dilation, made):
+def _depthwise(input, weight, shift, stride, padding, dilation, output):
     """Products summed over kernel positions; a matrix product would have a single row per channel."""
     kernel = weight.shape[2:]
     padded = pad_spatial(input, padding)
-    part = np.empty_like(made)
-    for number, (position, index) in enumerate(offsets(kernel, made.shape[2:], stride, dilation)):
+    part = np.empty_like(output)
+    for number, (position, index) in enumerate(offsets(kernel, output.shape[2:], stride, dilation)):
         factor = weight[(slice(None), 0, *position)].reshape(-1, *(1,) * len(kernel))
-        np.multiply(padded[index], factor, part if number else made)
+        np.multiply(padded[index], factor, part if number else output)
         if number:
-            np.add(made, part, made)
-    return made if shift is None else np.add(made, shift, made)
+            np.add(output, part, output)
+    return output if shift is None else np.add(output, shift, output)
 
 
 def _depthwise_weight_grad(grad, input, weight_shape, stride, padding, dilation):
     kernel = weight_shape[2:]
     padded = pad_spatial(input, padding)
-    made = np.empty(weight_shape, input.dtype)
+    grad_weight = np.empty(weight_shape, input.dtype)
     part = np.empty_like(grad)
     axes = (0, *range(2, grad.ndim))
     for position, index in offsets(kernel, grad.shape[2:], stride, dilation):
         np.multiply(padded[index], grad, part)
-        made[(slice(None), 0, *position)] = np.add.reduce(part, axes)
-    return made
+        grad_weight[(slice(None), 0, *position)] = np.add.reduce(part, axes)
+    return grad_weight

@@ -85,10 +85,10 @@ def _convolve(input, weight, bias, stride, padding, dilation, transposed, output
         return forward(input, weight, bias, stride, padding, dilation, groups)
     shape = conv_output_shape(input.shape, weight.shape, stride, padding, dilation, True, output_padding, groups)
     check_transposed_size(input.shape[2:], shape[2:])
-    made = input_grad(input, shape, weight, stride, padding, dilation, groups)
+    output = input_grad(input, shape, weight, stride, padding, dilation, groups)
     if bias is not None:
-        made += bias.reshape(-1, *(1,) * len(stride))
-    return made
+        output += bias.reshape(-1, *(1,) * len(stride))
+    return output
 
 
 _ARGUMENTS = (
@@ -105,8 +105,8 @@ def _conv_shape(input, weight, bias, stride, padding, dilation, transposed, outp
 
 def conv_flops(input, weight, stride, padding, dilation, transposed, output_padding, groups):
     """torch's count: a multiply-add per output element, input channel and kernel element."""
-    made = conv_output_shape(input, weight, stride, padding, dilation, transposed, output_padding, groups)
-    return 2 * math.prod(made) * math.prod(weight[2:]) * (input[1] // groups)
+    output = conv_output_shape(input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    return 2 * math.prod(output) * math.prod(weight[2:]) * (input[1] // groups)
 
 
 def _conv_samples(make):
@@ -152,8 +152,8 @@ def convolution_kernel(
         check_dtypes(input, weight, bias, transposed)
     if input.dtype.kind in "iub":
         check_integers(input, dilation, transposed)
-    made = _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-    return with_channels_last(made) if has_channels_last(input) or has_channels_last(weight) else made
+    output = _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    return with_channels_last(output) if has_channels_last(input) or has_channels_last(weight) else output
 
 
 @composite(f"convolution({_ARGUMENTS}) -> Tensor", shape=_conv_shape, samples=_conv_samples)
@@ -170,10 +170,10 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 
 @convolution.vjp
 def _(g, input, weight, stride, padding, dilation, transposed, output_padding, groups, bias_shape, needs):
-    made = aten.convolution_backward(
+    grads = aten.convolution_backward(
         g, input, weight, bias_shape, stride, padding, dilation, transposed, output_padding, groups, list(needs)
     )
-    return asked_for(made, needs)
+    return asked_for(grads, needs)
 
 
 @op(
@@ -239,11 +239,11 @@ def _(grads, grad_output, input, weight, stride, padding, dilation, transposed, 
 
 def _declare(dims):
     name = f"conv{dims}d"
-    one = ", ".join(["1"] * dims)
-    zero = ", ".join(["0"] * dims)
+    ones = ", ".join(["1"] * dims)
+    zeros = ", ".join(["0"] * dims)
 
     def unbatched(input, run, name=name):
-        """A single sample is a batch of one."""
+        """Runs a single sample, without the batch dim, as a batch of one."""
         if input._array.ndim == dims + 1:
             return run(input.unsqueeze(0)).squeeze(0)
         if input._array.ndim != dims + 2:
@@ -264,8 +264,8 @@ def _declare(dims):
         return conv_flops(batched, weight, stride, padding, dilation, False, (0,) * dims, groups)
 
     @composite(
-        f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], int[{dims}] "
-        f"padding=[{zero}], int[{dims}] dilation=[{one}], int groups=1) -> Tensor",
+        f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{ones}], int[{dims}] "
+        f"padding=[{zeros}], int[{dims}] dilation=[{ones}], int groups=1) -> Tensor",
         flops=forward_flops,
         samples=samples,
         autocast=Autocast.LOWER,
@@ -278,8 +278,8 @@ def _declare(dims):
         )
 
     @composite(
-        f"{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], str "
-        f"padding='valid', int[{dims}] dilation=[{one}], int groups=1) -> Tensor",
+        f"{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{ones}], str "
+        f"padding='valid', int[{dims}] dilation=[{ones}], int groups=1) -> Tensor",
         samples=samples,
         autocast=Autocast.LOWER,
         torch_counts_flops=dims == 2,
@@ -289,8 +289,8 @@ def _declare(dims):
 
     @composite(
         f"conv_transpose{dims}d.input(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] "
-        f"stride=[{one}], int[{dims}] padding=[{zero}], int[{dims}] output_padding=[{zero}], int groups=1, "
-        f"int[{dims}] dilation=[{one}]) -> Tensor",
+        f"stride=[{ones}], int[{dims}] padding=[{zeros}], int[{dims}] output_padding=[{zeros}], int groups=1, "
+        f"int[{dims}] dilation=[{ones}]) -> Tensor",
         flops=lambda input, weight, bias, stride, padding, output_padding, groups, dilation: conv_flops(
             input if len(input) == dims + 2 else (1, *input), weight, stride, padding, dilation, True, output_padding, groups
         ),

@@ -56,11 +56,11 @@ def conv_tbc(self, weight, bias, pad):
     width, _, out = weight.shape
     if time + 2 * pad - width + 1 < 0:
         raise RuntimeError(f"conv_tbc: the kernel of width {width} is longer than the padded input of length {time + 2 * pad}")
-    made = np.empty((time + 2 * pad - width + 1, batch, out), self.dtype)
-    made[...] = bias
-    for k, given, taken in _spans(time, width, pad):
-        made[taken] += np.matmul(self[given], weight[k])
-    return made
+    output = np.empty((time + 2 * pad - width + 1, batch, out), self.dtype)
+    output[...] = bias
+    for k, source, target in _spans(time, width, pad):
+        output[target] += np.matmul(self[source], weight[k])
+    return output
 
 
 def _backward_shapes(grad_output, input, weight, bias, pad):
@@ -77,9 +77,9 @@ def conv_tbc_backward(grad_output, input, weight, bias, pad):
     if weight.dtype.kind == "c":
         input, weight = np.conjugate(input), np.conjugate(weight)
     to_input, to_weight = np.zeros_like(input), np.zeros_like(weight)
-    for k, given, taken in _spans(input.shape[0], weight.shape[0], pad):
-        to_input[given] += np.matmul(grad_output[taken], weight[k].T)
-        to_weight[k] = np.tensordot(input[given], grad_output[taken], ((0, 1), (0, 1)))
+    for k, source, target in _spans(input.shape[0], weight.shape[0], pad):
+        to_input[source] += np.matmul(grad_output[target], weight[k].T)
+        to_weight[k] = np.tensordot(input[source], grad_output[target], ((0, 1), (0, 1)))
     return to_input, to_weight, grad_output.sum((0, 1))
 
 

@@ -66,8 +66,8 @@ def _im2col_sizes(shape, kernel_size, dilation, padding, stride):
 def _im2col_shape(self, kernel_size, dilation, padding, stride):
     shape = self._array.shape
     batch, channels, out = _im2col_sizes(shape, kernel_size, dilation, padding, stride)
-    made = (channels * math.prod(kernel_size), math.prod(out))
-    return ((batch, *made) if len(shape) == 4 else made), self._array.dtype
+    columns = (channels * math.prod(kernel_size), math.prod(out))
+    return ((batch, *columns) if len(shape) == 4 else columns), self._array.dtype
 
 
 @op(
@@ -88,9 +88,9 @@ def im2col(self, kernel_size, dilation, padding, stride):
     batch, channels, out = _im2col_sizes(self.shape, kernel_size, dilation, padding, stride)
     image = self.reshape(batch, channels, *self.shape[-2:])
     padded = pad_spatial(image, tuple(padding))
-    made = columns(padded, tuple(kernel_size), out, tuple(stride), tuple(dilation))
-    made = made if made.base is None else np.array(made)
-    return made if self.ndim == 4 else made[0]
+    windows = columns(padded, tuple(kernel_size), out, tuple(stride), tuple(dilation))
+    windows = windows if windows.base is None else np.array(windows)
+    return windows if self.ndim == 4 else windows[0]
 
 
 im2col.vjp(
@@ -127,8 +127,8 @@ def _col2im_sizes(shape, output_size_, kernel_size, dilation, padding, stride):
 def _col2im_shape(self, output_size, kernel_size, dilation, padding, stride):
     shape = self._array.shape
     batch, channels, _ = _col2im_sizes(shape, output_size, kernel_size, dilation, padding, stride)
-    made = (channels, *output_size)
-    return ((batch, *made) if len(shape) == 3 else made), self._array.dtype
+    image = (channels, *output_size)
+    return ((batch, *image) if len(shape) == 3 else image), self._array.dtype
 
 
 @op(
@@ -144,7 +144,7 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
               [1., 1.]]]])
     """
     batch, channels, out = _col2im_sizes(self.shape, output_size, kernel_size, dilation, padding, stride)
-    made = scatter_columns(
+    image = scatter_columns(
         self.reshape(batch, *self.shape[-2:]),
         (batch, channels, *output_size),
         tuple(kernel_size),
@@ -153,7 +153,7 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
         tuple(padding),
         tuple(dilation),
     )
-    return made if self.ndim == 3 else made[0]
+    return image if self.ndim == 3 else image[0]
 
 
 col2im.vjp(self=lambda g, kernel_size, dilation, padding, stride: aten.im2col(g, kernel_size, dilation, padding, stride))
@@ -161,9 +161,9 @@ col2im.vjp(self=lambda g, kernel_size, dilation, padding, stride: aten.im2col(g,
 # ---------------------------------------------------------------- channels and pixels
 
 
-def _like_images(made, given):
+def _like_images(result, images):
     """The channels of images next to each other, where they were so before."""
-    return with_channels_last(made) if given.ndim == 4 and has_channels_last(given) else made
+    return with_channels_last(result) if images.ndim == 4 and has_channels_last(images) else result
 
 
 def _shuffled_shape(shape, factor):

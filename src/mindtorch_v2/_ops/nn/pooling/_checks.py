@@ -1,4 +1,4 @@
-"""What pooling refuses, in torch's words: reached only by calls that something is wrong with."""
+"""Checks of pooling's arguments, with torch's messages: reached only by calls with wrong arguments."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def _refuse_count(name: str, argument: str, dims: int, count: int) -> NoReturn:
 
 
 def _each(value: Sequence[int], dims: int, name: str, argument: str) -> Ints:
-    made = per_dim(value, dims)
-    if len(made) != dims:
-        _refuse_count(name, argument, dims, len(made))
-    return made
+    values = per_dim(value, dims)
+    if len(values) != dims:
+        _refuse_count(name, argument, dims, len(values))
+    return values
 
 
 def settings(
@@ -45,7 +45,7 @@ def settings(
 
 
 def _half(kernel: int, dilation: int) -> int:
-    """Half of what a kernel spans, cut off towards zero."""
+    """Half of a kernel's span, truncated."""
     span = (kernel - 1) * dilation + 1
     return span // 2 if span >= 0 else -(-span // 2)
 
@@ -71,7 +71,7 @@ def _refuse_max_pool1d(shape: Ints, kernel: int, stride: int, padding: int, dila
 
 
 def refuse(name: str, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints | None) -> NoReturn:
-    """Says what is wrong with a pooling that cannot be, where `out` is the number of windows if there is one."""
+    """Raises torch's error for a pooling with wrong arguments; `out` is the number of windows, if that is defined."""
     dims = len(kernel)
     if dims == 1:
         _refuse_max_pool1d(shape, kernel[0], stride[0], padding[0], dilation[0], out)
@@ -92,8 +92,8 @@ def refuse(name: str, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, di
     letters = "THW"[-dims:]
     for what, sign, values in (("kernel size", "k", kernel), ("stride", "d", stride), ("dilation", "dilation", dilation)):
         if min(values) <= 0:
-            given = " ".join(f"{sign}{letter}: {value}" for letter, value in zip(letters, values, strict=True))
-            raise RuntimeError(f"{what} should be greater than zero, but got {given}")
+            sizes = " ".join(f"{sign}{letter}: {value}" for letter, value in zip(letters, values, strict=True))
+            raise RuntimeError(f"{what} should be greater than zero, but got {sizes}")
     if dims == 2 and (wrong_dims or 0 in shape[-3:]):
         raise RuntimeError(
             f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}"
@@ -110,10 +110,10 @@ def refuse(name: str, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, di
         )
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
         if dims == 2:
-            given = f"padW = {padding[1]}, padH = {padding[0]}, kW = {kernel[1]}, kH = {kernel[0]}"
+            sizes = f"padW = {padding[1]}, padH = {padding[0]}, kW = {kernel[1]}, kH = {kernel[0]}"
         else:
-            given = "kT: {0} kW: {2} kH: {1} padT: {3} padW: {5} padH: {4}".format(*kernel, *padding)
-        raise RuntimeError(f"pad should be smaller than or equal to half of kernel size, but got {given}")
+            sizes = "kT: {0} kW: {2} kH: {1} padT: {3} padW: {5} padH: {4}".format(*kernel, *padding)
+        raise RuntimeError(f"pad should be smaller than or equal to half of kernel size, but got {sizes}")
     assert out is not None
     planes = shape[-dims - 1]
     raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Adaptive pooling: as many windows as asked for, of whatever sizes that takes."""
+"""Adaptive pooling: the number of windows is given, their sizes follow from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._checks import check_not_empty, check_one_int
 from .pool import gathered, max_pool, spread_max
 
 _INT64 = np.dtype(np.int64)
-# From this many entries on, a matrix that says what is in which window costs more than a look at each window.
+# Above this many entries a product with the membership matrix is slower than a loop over the windows.
 _LARGE = 1 << 14
 
 
@@ -36,8 +36,8 @@ def _membership(n, out, dtype):
     return ((at >= start[:, None]) & (at < end[:, None])).astype(dtype)
 
 
-def _wanted(shape, output_size):
-    """The output's shape."""
+def _output_shape(shape, output_size):
+    """`shape` with its spatial dims, the last ones, replaced by `output_size`."""
     return (*shape[: -len(output_size)], *output_size)
 
 
@@ -60,12 +60,12 @@ def _apply(array, axis, matrix):
 
 
 def _part(axis, start, end):
-    """Indexes a stretch of one axis, counted from the end."""
+    """The index of `start:end` along one axis, counted from the end."""
     return (..., slice(start, end), *(slice(None),) * (-1 - axis))
 
 
 def _sums(array, output_size, one_by_one=False):
-    """The sums of all windows, an axis after the other."""
+    """The sums of all windows, one axis at a time; `one_by_one` adds window by window instead of by a matrix."""
     for axis, out in zip(range(-len(output_size), 0), output_size, strict=True):
         n = array.shape[axis]
         if out == n:
@@ -75,17 +75,17 @@ def _sums(array, output_size, one_by_one=False):
         elif one_by_one or n * out > _LARGE:
             shape = list(array.shape)
             shape[axis] = out
-            made = np.empty(shape, array.dtype)
+            sums = np.empty(shape, array.dtype)
             for at, (start, end) in enumerate(zip(*_bins(n, out), strict=True)):
-                np.add.reduce(array[_part(axis, start, end)], axis, out=made[_part(axis, at, at + 1)], keepdims=True)
-            array = made
+                np.add.reduce(array[_part(axis, start, end)], axis, out=sums[_part(axis, at, at + 1)], keepdims=True)
+            array = sums
         else:
             array = _apply(array, axis, _membership(n, out, array.dtype))
     return array
 
 
 def _spread(array, size, one_by_one=False):
-    """Each window's number added to all elements in it: the transpose of `_sums`."""
+    """Adds each window's value to all elements in it: the transpose of `_sums`."""
     for axis, n in zip(range(-len(size), 0), size, strict=True):
         out = array.shape[axis]
         if out == n:
@@ -93,23 +93,23 @@ def _spread(array, size, one_by_one=False):
         if one_by_one or n * out > _LARGE:
             shape = list(array.shape)
             shape[axis] = n
-            made = np.zeros(shape, array.dtype)
+            spread = np.zeros(shape, array.dtype)
             for at, (start, end) in enumerate(zip(*_bins(n, out), strict=True)):
-                made[_part(axis, start, end)] += array[_part(axis, at, at + 1)]
-            array = made
+                spread[_part(axis, start, end)] += array[_part(axis, at, at + 1)]
+            array = spread
         else:
             array = _apply(array, axis, _membership(n, out, array.dtype).T)
     return array
 
 
-def _unspoilt(compute, array, size):
-    """A product with a matrix of zeros and ones, unless a zero met nan or infinity there: then window by window."""
-    made = compute(array, size)
-    return compute(array, size, True) if np.isnan(made).any() else made
+def _finite_or_by_window(compute, array, size):
+    """`compute` by matrix products, or window by window where the result has nan: 0 * inf spreads it to other windows."""
+    result = compute(array, size)
+    return compute(array, size, True) if np.isnan(result).any() else result
 
 
-def _shares(array, size, output_size, made=None):
-    """Numbers of windows divided by how many elements each has."""
+def _shares(array, size, output_size, quotients=None):
+    """The windows' values divided by their numbers of elements; `quotients` is an array to write into."""
     for axis, n, out in zip(range(-len(size), 0), size, output_size, strict=True):
         if n == out:
             continue
@@ -118,7 +118,7 @@ def _shares(array, size, output_size, made=None):
         else:
             start, end = _bins(n, out)
             count = (end - start).astype(array.dtype).reshape(-1, *(1,) * (-1 - axis))
-        array = made = np.divide(array, count, made)
+        array = quotients = np.divide(array, count, quotients)
     return array
 
 
@@ -139,7 +139,7 @@ def _declare_mean(dims, *, doc=None):
     @op(
         f"{name}(Tensor self, {ints} output_size) -> Tensor",
         node=f"AdaptiveAvgPool{dims}DBackward0",
-        shape=lambda self, output_size: (_wanted(self._array.shape, output_size), self._array.dtype),
+        shape=lambda self, output_size: (_output_shape(self._array.shape, output_size), self._array.dtype),
         samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
         batching=SPATIAL[dims],
         flops=per_element(1),
@@ -152,8 +152,8 @@ def _declare_mean(dims, *, doc=None):
         if size == tuple(output_size):
             return self.copy()
         if not self.size:
-            return np.zeros(_wanted(self.shape, output_size), self.dtype)
-        total = _unspoilt(_sums, self, output_size)
+            return np.zeros(_output_shape(self.shape, output_size), self.dtype)
+        total = _finite_or_by_window(_sums, self, output_size)
         if total.size:
             total = _shares(total, size, output_size, total)
         return with_channels_last(total) if dims == 2 and has_channels_last(self) else total
@@ -172,7 +172,7 @@ def _declare_mean(dims, *, doc=None):
             return grad_output.copy()
         if not grad_output.size:
             return np.zeros(self.shape, self.dtype)
-        return _unspoilt(_spread, _shares(grad_output, size, output_size), size)
+        return _finite_or_by_window(_spread, _shares(grad_output, size, output_size), size)
 
     backward.vjp(grad_output=lambda g, grad_output_shape: getattr(aten, name)(g, grad_output_shape[-dims:]))
 
@@ -236,23 +236,23 @@ def _adaptive_max(self, output_size):
     dims = len(output_size)
     size = self.shape[-dims:]
     if not self.size:
-        shape = _wanted(self.shape, output_size)
+        shape = _output_shape(self.shape, output_size)
         return np.zeros(shape, self.dtype), np.zeros(shape, _INT64)
     if all(o and n % o == 0 for n, o in zip(size, output_size, strict=True)):
         kernel = tuple(n // o for n, o in zip(size, output_size, strict=True))
         return max_pool(f"adaptive_max_pool{dims}d", self, kernel, kernel, (0,) * dims, (1,) * dims, False)
     bins = [list(zip(*_bins(n, o), strict=True)) for n, o in zip(size, output_size, strict=True)]
     lead = self.shape[:-dims]
-    made = np.empty((*lead, *output_size), self.dtype)
-    indices = np.empty(made.shape, _INT64)
+    maxima = np.empty((*lead, *output_size), self.dtype)
+    indices = np.empty(maxima.shape, _INT64)
     positions = np.arange(np.prod(size)).reshape(size)
     for place in itertools.product(*map(range, output_size)):
         window = tuple(slice(*bins[axis][at]) for axis, at in enumerate(place))
         values = self[(..., *window)].reshape(*lead, -1)
         best = values.argmax(-1)
         indices[(..., *place)] = positions[window].reshape(-1)[best]
-        made[(..., *place)] = np.take_along_axis(values, best[..., None], -1)[..., 0]
-    return made, indices
+        maxima[(..., *place)] = np.take_along_axis(values, best[..., None], -1)[..., 0]
+    return maxima, indices
 
 
 def _declare_max(dims, *, doc=None):
@@ -261,8 +261,8 @@ def _declare_max(dims, *, doc=None):
     ints = f"int[{dims}]"
 
     def shape(self, output_size):
-        made = _wanted(self._array.shape, per_dim(output_size, dims))
-        return [(made, self._array.dtype), (made, _INT64)]
+        pooled = _output_shape(self._array.shape, per_dim(output_size, dims))
+        return [(pooled, self._array.dtype), (pooled, _INT64)]
 
     @op(
         f"{name}(Tensor self, {ints} output_size) -> (Tensor, Tensor)",
@@ -280,7 +280,7 @@ def _declare_max(dims, *, doc=None):
             raise RuntimeError(f"{name}(): internal error: output_size.size() must be {dims}")
         check_not_empty(name, self.shape, self.ndim - 1)
         if min(wanted) < 0:
-            whole = _wanted(self.shape, wanted)
+            whole = _output_shape(self.shape, wanted)
             negative = next(n for n in whole if n < 0)
             raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {list(whole)}")
         need_float(kernel_name, self)
@@ -328,5 +328,5 @@ def adaptive_max_pool1d(self, output_size):
     """
     check_one_int("adaptive_max_pool1d", self._array.shape, output_size=output_size)
     check_not_empty("adaptive_max_pool1d", self._array.shape, self._array.ndim - 1)
-    made, indices = aten.adaptive_max_pool2d(aten.unsqueeze(self, -2), (1, *output_size))
-    return aten.squeeze(made, -2), aten.squeeze(indices, -2)
+    maxima, indices = aten.adaptive_max_pool2d(aten.unsqueeze(self, -2), (1, *output_size))
+    return aten.squeeze(maxima, -2), aten.squeeze(indices, -2)

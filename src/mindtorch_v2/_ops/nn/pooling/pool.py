@@ -23,11 +23,11 @@ def _pooled_size(size, kernel, stride, padding, dilation, ceil_mode):
     """Windows per dim; with ceil_mode a last window may hang over, if it starts inside the input or its padding."""
     if not ceil_mode:
         return output_size(size, kernel, stride, padding, dilation)
-    made = []
+    counts = []
     for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True):
         count = -(-(n + 2 * p - d * (k - 1) - 1) // s) + 1
-        made.append(count - 1 if (count - 1) * s >= n + p else count)
-    return tuple(made)
+        counts.append(count - 1 if (count - 1) * s >= n + p else count)
+    return tuple(counts)
 
 
 def _check(name, shape, kernel, stride, padding, dilation, ceil_mode):
@@ -113,7 +113,7 @@ def max_pool(name, input, kernel, stride, padding, dilation, ceil_mode):
 
 
 def spread_max(grad, indices, shape, dims, overlapping=True):
-    """Gradients put back where the maxima were; windows that overlap may share one."""
+    """Adds each gradient at its maximum's position; overlapping windows may share one."""
     planes = math.prod(shape[:-dims])
     area = math.prod(shape[-dims:])
     if not grad.size:
@@ -121,9 +121,9 @@ def spread_max(grad, indices, shape, dims, overlapping=True):
     where = (indices.reshape(planes, -1) + (np.arange(planes) * area)[:, None]).reshape(-1)
     if overlapping:
         return np.bincount(where, grad.reshape(-1), planes * area).astype(grad.dtype, copy=False).reshape(shape)
-    made = np.zeros(planes * area, grad.dtype)
-    made[where] = grad.reshape(-1)
-    return made.reshape(shape)
+    grad_input = np.zeros(planes * area, grad.dtype)
+    grad_input[where] = grad.reshape(-1)
+    return grad_input.reshape(shape)
 
 
 def gathered(g, indices, dims):
@@ -140,13 +140,13 @@ def _declare_max(dims, docs):
 
     def shape(self, kernel_size, stride, padding, dilation, ceil_mode):
         kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
-        given = self._array.shape
-        made = (*given[:-dims], *_pooled_size(given[-dims:], kernel, stride, padding, dilation, ceil_mode))
-        return [(made, self._array.dtype), (made, _INT64)]
+        input_shape = self._array.shape
+        pooled = (*input_shape[:-dims], *_pooled_size(input_shape[-dims:], kernel, stride, padding, dilation, ceil_mode))
+        return [(pooled, self._array.dtype), (pooled, _INT64)]
 
     def samples(make):
-        one = (1,) * dims
-        return [(make(2, 3, *(4,) * dims), (2,) * dims), (make(1, 2, *(5,) * dims), (3,) * dims, one, one)]
+        ones = (1,) * dims
+        return [(make(2, 3, *(4,) * dims), (2,) * dims), (make(1, 2, *(5,) * dims), (3,) * dims, ones, ones)]
 
     @op(
         f"{name}(Tensor self, {arguments}) -> (Tensor, Tensor)",
@@ -194,7 +194,7 @@ def _declare_max(dims, docs):
 
 
 def getattr_later(name):
-    """An op by name that is looked up when it is called."""
+    """A function that looks an op up by name at each call, for formulas declared before that op."""
     return lambda *args: getattr(aten, name)(*args)
 
 
@@ -242,10 +242,10 @@ def max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_m
     (tensor([[2.]]), tensor([[1]]))
     """
     check_one_int("max_pool1d", self._array.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-    made, indices = aten.max_pool2d_with_indices(
+    maxima, indices = aten.max_pool2d_with_indices(
         aten.unsqueeze(self, -2), (1, *kernel_size), (1, *(stride or kernel_size)), (0, *padding), (1, *dilation), ceil_mode
     )
-    return aten.squeeze(made, -2), aten.squeeze(indices, -2)
+    return aten.squeeze(maxima, -2), aten.squeeze(indices, -2)
 
 
 @composite(
@@ -272,7 +272,7 @@ def max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode):
 
 
 def _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override):
-    """What each window's sum is divided by: a number, or an array where windows reach beyond what counts."""
+    """The divisor of each window's sum: a number, or an array where windows reach beyond the elements that count."""
     if divisor_override is not None:
         return divisor_override
     if not ceil_mode and (count_include_pad or not any(padding)):
@@ -300,29 +300,29 @@ def _shares(total, divisors, out=None):
 def _avg_pool(name, kernel_name, input, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
     dims = len(kernel)
     size = input.shape[-dims:]
-    one = (1,) * dims
-    out = _check(name, input.shape, kernel, stride, padding, one, ceil_mode)
+    dilation = (1,) * dims
+    out = _check(name, input.shape, kernel, stride, padding, dilation, ceil_mode)
     if input.dtype != _INT64:
         need_float(kernel_name, input)
-    padded = pad_spatial(input, padding, 0, _overhang(size, kernel, stride, padding, one, out))
+    padded = pad_spatial(input, padding, 0, _overhang(size, kernel, stride, padding, dilation, out))
     total = None
-    for _, index in offsets(kernel, out, stride, one):
+    for _, index in offsets(kernel, out, stride, dilation):
         total = np.array(padded[index]) if total is None else np.add(total, padded[index], total)
     return _shares(total, _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override), total)
 
 
 def _avg_pool_grad(grad, shape, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
     dims = len(kernel)
-    size, out, one = shape[-dims:], grad.shape[-dims:], (1,) * dims
-    over = _overhang(size, kernel, stride, padding, one, out)
-    made = np.zeros((*shape[:-dims], *[n + 2 * p + e for n, p, e in zip(size, padding, over, strict=True)]), grad.dtype)
+    size, out, dilation = shape[-dims:], grad.shape[-dims:], (1,) * dims
+    over = _overhang(size, kernel, stride, padding, dilation, out)
+    grad_input = np.zeros((*shape[:-dims], *[n + 2 * p + e for n, p, e in zip(size, padding, over, strict=True)]), grad.dtype)
     divisors = _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override)
     shares = _shares(grad, divisors)
-    for _, index in offsets(kernel, out, stride, one):
-        made[index] += shares
+    for _, index in offsets(kernel, out, stride, dilation):
+        grad_input[index] += shares
     if not any(padding) and not any(over):
-        return made
-    return np.ascontiguousarray(made[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])])
+        return grad_input
+    return np.ascontiguousarray(grad_input[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])])
 
 
 def _declare_avg(dims, *, doc=None):
@@ -331,10 +331,10 @@ def _declare_avg(dims, *, doc=None):
     kernel_name = name if dims == 2 else f"{name}_out_frame"
 
     def shape(self, kernel_size, stride, padding, ceil_mode, *_):
-        kernel, stride, padding, one = settings(name, dims, kernel_size, stride, padding)
-        given = self._array.shape
-        out = _pooled_size(given[-dims:], kernel, stride, padding, one, ceil_mode)
-        return (*given[:-dims], *out), self._array.dtype
+        kernel, stride, padding, dilation = settings(name, dims, kernel_size, stride, padding)
+        input_shape = self._array.shape
+        out = _pooled_size(input_shape[-dims:], kernel, stride, padding, dilation, ceil_mode)
+        return (*input_shape[:-dims], *out), self._array.dtype
 
     @op(
         f"{name}(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, bool ceil_mode=False, "

@@ -21,8 +21,8 @@ _SIZES = {2: "two elements (height, width)", 3: "three elements (depth, height, 
 
 def _unpooled(self, indices, output_size, dims):
     if indices.dtype != _INT64:
-        found = f" but got: {scalar_name(indices)}" if dims == 2 else ""
-        raise RuntimeError(f"elements in indices should be type int64{found}")
+        actual = f" but got: {scalar_name(indices)}" if dims == 2 else ""
+        raise RuntimeError(f"elements in indices should be type int64{actual}")
     if self.ndim not in (dims + 1, dims + 2):
         raise RuntimeError(
             f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor "
@@ -43,20 +43,20 @@ def _unpooled(self, indices, output_size, dims):
         return np.zeros(shape, self.dtype)
     area = math.prod(output_size)
     planes = math.prod(self.shape[:-dims])
-    made = np.zeros((planes, area), self.dtype)
+    output = np.zeros((planes, area), self.dtype)
     flat = indices.reshape(planes, -1)
     if flat.min() < 0 or flat.max() >= area:
         wrong = flat[(flat < 0) | (flat >= area)][0]
         raise RuntimeError(
             f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, output_size))})"
         )
-    np.put_along_axis(made, flat, self.reshape(planes, -1), 1)
-    made = made.reshape(shape)
-    return with_channels_last(made) if dims == 2 and has_channels_last(self) else made
+    np.put_along_axis(output, flat, self.reshape(planes, -1), 1)
+    output = output.reshape(shape)
+    return with_channels_last(output) if dims == 2 and has_channels_last(self) else output
 
 
 def _unpool_grad(g, indices, dims):
-    """What stands where the maxima were put."""
+    """The elements of the gradient at the maxima's positions."""
     shape = indices._array.shape
     lead = shape[:-dims]
     flat = aten.view(g.contiguous(), (*lead, math.prod(g._array.shape[-dims:])))
@@ -112,23 +112,23 @@ max_unpool3d.jvp(
 
 def _starts(samples, size, kernel, out):
     """Where each window begins: steps of a constant average length, with a random phase per plane."""
-    made = np.empty((*samples.shape, out), _INT64)
+    starts = np.empty((*samples.shape, out), _INT64)
     # In the precision of the samples, also where that is half of the usual: steps are cut off to whole numbers.
     number = samples.dtype.type
     if out > 1:
         step = number(size - kernel) / number(out - 1)
         phase = samples[..., None]
         steps = np.arange(out - 1).astype(samples.dtype)
-        made[..., :-1] = ((steps + phase) * step).astype(_INT64) - (phase * step).astype(_INT64)
-    made[..., -1:] = size - kernel
-    return made
+        starts[..., :-1] = ((steps + phase) * step).astype(_INT64) - (phase * step).astype(_INT64)
+    starts[..., -1:] = size - kernel
+    return starts
 
 
 def _each(name, argument, value, dims):
-    made = per_dim(value, dims)
-    if len(made) != dims:
+    values = per_dim(value, dims)
+    if len(values) != dims:
         raise RuntimeError(f"{name}: {argument} must either be a single Int or tuple of Ints")
-    return made
+    return values
 
 
 def _check_fractional(self, kernel, out, samples):
@@ -189,8 +189,8 @@ def _declare(dims, *, doc=None):
     ints = f"int[{dims}]"
 
     def shape(self, kernel_size, output_size, random_samples):
-        made = (*self._array.shape[:-dims], *_each(name, "output_size", output_size, dims))
-        return [(made, self._array.dtype), (made, _INT64)]
+        pooled = (*self._array.shape[:-dims], *_each(name, "output_size", output_size, dims))
+        return [(pooled, self._array.dtype), (pooled, _INT64)]
 
     @op(
         f"{name}(Tensor self, {ints} kernel_size, {ints} output_size, Tensor random_samples) -> (Tensor, Tensor)",

@@ -1,4 +1,4 @@
-"""Layer and batch normalisation."""
+"""NPU kernels of layer and batch normalization, forward and backward."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def layer_norm_backward(
 ) -> Any:
     shape, dtype = tuple(normalized_shape), input._array.dtype
     shapes = (input._array.shape, shape, shape)
-    made = [call.empty(one, dtype) if wanted else None for one, wanted in zip(shapes, output_mask, strict=True)]
+    grads = [call.empty(size, dtype) if wanted else None for size, wanted in zip(shapes, output_mask, strict=True)]
     call.run(
         "LayerNormBackward",
         grad_out._array,
@@ -37,9 +37,9 @@ def layer_norm_backward(
         _array(weight),
         _array(bias),
         list(output_mask),
-        *made,
+        *grads,
     )
-    return tuple(made)
+    return tuple(grads)
 
 
 @kernel("native_batch_norm", needs="BatchNorm", dtypes=FLOATS, mixed=True)
@@ -90,7 +90,7 @@ def batch_norm_backward(
 ) -> Any:
     channels, dtype = (input._array.shape[1],), input._array.dtype
     shapes = (input._array.shape, channels, channels)
-    made = [call.empty(one, dtype) if wanted else None for one, wanted in zip(shapes, output_mask, strict=True)]
+    grads = [call.empty(size, dtype) if wanted else None for size, wanted in zip(shapes, output_mask, strict=True)]
     call.run(
         "BatchNormBackward",
         grad_out._array,
@@ -103,6 +103,6 @@ def batch_norm_backward(
         train,
         eps,
         list(output_mask),
-        *made,
+        *grads,
     )
-    return tuple(made)
+    return tuple(grads)

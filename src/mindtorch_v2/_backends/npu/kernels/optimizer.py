@@ -91,9 +91,9 @@ def _out_of_place(call: Call, operator: str, self: Any, tensor1: Any, tensor2: A
 
 @kernel("sqrt_", needs="Sqrt", dtypes=FLOATS)
 def sqrt_(call: Call, self: Any) -> Any:
-    made = call.empty(self._array.shape, self._array.dtype)
-    call.run("Sqrt", self._array, made)
-    tensors.assign(self._array, made)
+    roots = call.empty(self._array.shape, self._array.dtype)
+    call.run("Sqrt", self._array, roots)
+    tensors.assign(self._array, roots)
     return self
 
 
