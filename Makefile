@@ -86,7 +86,7 @@ compare: $(RUN)
 	$(BIN)/python tools/compare_ops.py check build/ops
 
 soak: $(DEV)
-	MACHINE_RUNS=10000 $(BIN)/python -m pytest -q -n 2 tests/mindtorch_v2/profiler/test_lifecycle_machine.py
+	MACHINE_RUNS=10000 $(BIN)/python -m pytest -q -n 2 tests/mindtorch_v2/profiler/session/test_lifecycle_machine.py
 	$(BIN)/python tests/soak/kills.py --kills 200
 	$(BIN)/python tests/soak/ten_million.py
 	$(BIN)/python tests/soak/threads.py --seconds $$(( 60 * $(SOAK_MINUTES) ))
