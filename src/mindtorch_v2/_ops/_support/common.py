@@ -47,6 +47,18 @@ def normal_dims(dims: Any, ndim: int) -> tuple[int, ...]:
     return () if ndim == 0 else result
 
 
+_UNSIGNED = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+
+
+def is_within(index: np.ndarray, size: int) -> bool:
+    """Whether all elements of an index that is not empty are at least 0 and below `size`.
+
+    Seen as unsigned, a negative number is a huge one, so that one pass for the maximum checks both bounds.
+    """
+    unsigned = index.view(_UNSIGNED[index.itemsize])
+    return bool(unsigned.item(unsigned.argmax()) < size)
+
+
 def with_numbers(array: np.ndarray, *numbers: Any) -> np.ndarray:
     """The array, promoted by some Python numbers (or None) under torch's rules."""
     kind = array.dtype.kind

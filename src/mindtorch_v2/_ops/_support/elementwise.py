@@ -58,8 +58,7 @@ def exp_is_safe(array: np.ndarray) -> bool | np.bool:
     NumPy finds these maxima row by row, which takes longer than the rest of a softmax: for 8192 rows of 64 elements 1.2 ms
     with the subtraction, against 0.16 ms for this test. If the norm of the array is small enough, so are all elements.
     """
-    flat = array.ravel()
-    return flat.dot(flat) < _SAFE_SQUARE or (flat.min() > -_SAFE and flat.max() < _SAFE)
+    return np.vdot(array, array) < _SAFE_SQUARE or (array.min() > -_SAFE and array.max() < _SAFE)
 
 
 def where_true(mask: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from ..._core.tensor import make_tensor
 from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import like_first, normal_dim, scalar_name
+from .._support.common import is_within, like_first, normal_dim, scalar_name
 from .._support.flops import per_element
 from .._support.numbers import number_of
 from .._support.out_rules import like_self
@@ -56,7 +56,10 @@ def _checked(self, dim, index, name, source=None):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     limits = self.shape or (1,)
     source_shape = None if source is None else source.shape or (1,)
-    for d, n in enumerate(index.shape):
+    shape = (
+        () if index.shape == limits and source is None else index.shape
+    )  # a dim that is as long as the tensor's is not too long
+    for d, n in enumerate(shape):
         if (n > limits[d] and d != dim) or (source_shape is not None and n > source_shape[d]):
             if source_shape is None:
                 raise RuntimeError(
@@ -67,9 +70,9 @@ def _checked(self, dim, index, name, source=None):
                 f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart "
                 f"from dimension {dim} and to be no larger size than src {list(source.shape)}"
             )
-    low, high = extremes(index)
     size = limits[dim]
-    if low < 0 or high >= size:
+    if not is_within(index, size):
+        low, high = extremes(index)
         raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size}")
     return dim
 

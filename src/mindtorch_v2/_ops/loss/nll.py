@@ -10,7 +10,7 @@ from ..._dispatch.errors import torch_error
 from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import total
-from .._support.common import like_first, scalar_name
+from .._support.common import is_within, like_first, scalar_name
 from .._support.elementwise import need_float
 from .._support.flops import per_element
 from .._support.half import in_float32
@@ -20,7 +20,6 @@ from .regression import MEAN, NONE, SUM
 
 _INT64 = np.dtype(np.int64)
 _UINT8 = np.dtype(np.uint8)
-_UINT64 = np.dtype(np.uint64)
 
 
 def _checked_classes(target, width, ignore_index):
@@ -31,11 +30,8 @@ def _checked_classes(target, width, ignore_index):
         target = target.astype(_INT64)
     if not target.size:
         return target, None
-    if not 0 <= ignore_index < width:
-        # Seen as unsigned, a negative class is a huge one, so that one maximum checks both bounds.
-        unsigned = target.view(_UINT64)
-        if unsigned.item(unsigned.argmax()) < width:
-            return target, None
+    if not 0 <= ignore_index < width and is_within(target, width):
+        return target, None
     counts = target != ignore_index
     classes = np.where(counts, target, 0)
     wrong = (classes < 0) | (classes >= width)
