@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
@@ -10,7 +9,7 @@ from typing import Any, Unpack
 
 from . import observer
 from .facts import Autocast, Batching, ComplexError, Facts, Kernel, OutRule, Promotion, Surface
-from .schema import REQUIRED, Schema
+from .schema import Schema
 
 
 class OpSpec:
@@ -454,16 +453,3 @@ def _calls(spec: OpSpec) -> Kernel:
         return spec(*args[:positional], **dict(zip(keywords, args[positional:], strict=True)))
 
     return body
-
-
-def signature_of(spec: OpSpec) -> inspect.Signature:
-    """The Python signature of an overload, for documentation."""
-    parameters = [
-        inspect.Parameter(
-            a.python_name,
-            inspect.Parameter.KEYWORD_ONLY if a.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=inspect.Parameter.empty if a.default is REQUIRED else a.default,
-        )
-        for a in spec.schema.arguments
-    ]
-    return inspect.Signature(parameters)

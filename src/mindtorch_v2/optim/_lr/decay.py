@@ -15,7 +15,12 @@ from .base import LRScheduler, saved_callables
 class _ByFunction(LRScheduler):
     """Schedulers that a function, or one per group, decides."""
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | list[Callable[[int], float]] | tuple[Callable[[int], float], ...],
+        last_epoch: int = -1,
+    ) -> None:
         self.optimizer = optimizer
         groups = len(optimizer.param_groups)
         if isinstance(lr_lambda, list | tuple):
