@@ -12,13 +12,15 @@ BACKEND, DRIVER = "mindtorch_v2._backends.npu.backend", "mindtorch_v2._backends.
 @pytest.fixture(autouse=True)
 def _npu_for_its_own_tests_only(request, monkeypatch):
     """A process keeps the driver it has loaded; tests that are not marked `npu` see a machine without one."""
+    if request.node.get_closest_marker("npu") is not None:
+        return
+    monkeypatch.delenv("MINDTORCH_NPU_LIBRARY", raising=False)  # nor for the processes they start
     driver = sys.modules.get(DRIVER)
-    if driver is None or driver._driver is None or request.node.get_closest_marker("npu") is not None:
+    if driver is None or driver._driver is None:
         return
     from mindtorch_v2._backends.npu.errors import DriverNotFoundError
     from mindtorch_v2._core import device
 
-    monkeypatch.delenv("MINDTORCH_NPU_LIBRARY", raising=False)  # nor for the processes they start
     monkeypatch.setattr(driver, "_driver", None)
     monkeypatch.setattr(driver, "_reason", DriverNotFoundError("hidden from this test"))
     monkeypatch.delitem(sys.modules, BACKEND, raising=False)

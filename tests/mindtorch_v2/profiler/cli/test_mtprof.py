@@ -333,6 +333,7 @@ if "exit" in sys.argv:
     sys.exit(7)
 if "interrupt" in sys.argv:
     import os, signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     os.kill(os.getpid(), signal.SIGINT)
 """
 
