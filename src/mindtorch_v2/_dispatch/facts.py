@@ -49,6 +49,7 @@ class Batching(Enum):
     POINTWISE = auto()  # element by element, although it does not promote
     BY_SAMPLE = auto()  # not element by element, although it promotes
     RANDOM = auto()  # what vmap's `randomness` says
+    RANDOM_BY_SAMPLE = auto()  # the same, and a draw for each sample where they differ
     ALONG_DIM = auto()  # works along a dim of its first argument, which shifts by one
     REDUCTION = auto()  # reduces dims of its first argument, all of a sample's if none is named
     LAST_DIMS = auto()  # works on the last dims and takes any number before them
@@ -117,6 +118,10 @@ class Facts(TypedDict, total=False):
     differentiable_results: int
     # Devices fill the result on the host and copy it over, by design: the numbers are those of the CPU.
     host_made: bool
+    # torch has an overload without a generator, and one where it follows the size.
+    generator_after_size: bool
+    # torch passes None on for `pin_memory`, where other ops get False.
+    pin_memory_stays_open: bool
     complex_error: ComplexError
     # torch's name of the kernel in '"..." not implemented for', where it is not the op's with "_cpu" behind it.
     kernel_name: str

@@ -35,6 +35,7 @@ class OpSpec:
         "doc",
         "flops",
         "forward",
+        "generator_after_size",
         "handwritten",
         "home",
         "host_made",
@@ -53,6 +54,7 @@ class OpSpec:
         "out_overload",
         "out_rule",
         "packet",
+        "pin_memory_stays_open",
         "promote",
         "promoted",
         "results",
@@ -76,6 +78,7 @@ class OpSpec:
     complex_error: ComplexError | None
     differentiable_results: int | None
     doc: str | None
+    generator_after_size: bool
     handwritten: Surface
     host_made: bool
     kernel_name: str
@@ -84,6 +87,7 @@ class OpSpec:
     out: bool
     out_overload: str
     out_rule: OutRule | None
+    pin_memory_stays_open: bool
     shares_memory: bool
     surface: Surface
     takes_all_grads: bool
@@ -228,9 +232,11 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
     **dict.fromkeys(
         (
             "checks_overlap",
+            "generator_after_size",
             "host_made",
             "number_first",
             "number_form",
+            "pin_memory_stays_open",
             "shares_memory",
             "takes_all_grads",
             "tensors_only",

@@ -17,6 +17,7 @@ from ._batched import BatchedTensor, Level, batched, data_dependent, find_level,
 Rule = Callable[[OpSpec, list[Any], Level], Any]
 # By the kind in the op's declaration; where a rule returns NotImplemented, the op runs sample by sample.
 _RULES: dict[Batching, Rule] = {}
+_RANDOM = (Batching.RANDOM, Batching.RANDOM_BY_SAMPLE)
 
 
 def rule(*kinds: Batching) -> Callable[[Rule], Rule]:
@@ -52,7 +53,7 @@ def run_batched(op: OpSpec, args: tuple[Any, ...]) -> Any:
     level = find_level(level_of(args))
     if op.schema.mutates:
         _check_written(op, args, level)
-    if op.batching is Batching.RANDOM:
+    if op.batching in _RANDOM:
         return _run_random(op, list(args), level)
     batched_form = _rule_for(op)
     if batched_form is not None:
@@ -125,7 +126,7 @@ class Randomness(interception.Mode):
 
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         level = self.level
-        if op.batching is Batching.RANDOM and level_of(args) < level.number:
+        if op.batching in _RANDOM and level_of(args) < level.number:
             if level.randomness == "error":
                 refuse_random()
             if level.randomness == "different":
@@ -169,7 +170,7 @@ def _run_random(op: OpSpec, args: list[Any], level: Level) -> Any:
     if level.randomness == "error":
         refuse_random()
     if level.randomness == "different":
-        if op.schema.name not in ("multinomial", "randperm", "_sample_dirichlet"):
+        if op.batching is Batching.RANDOM:
             result = pointwise(op, args, level)
             if result is not NotImplemented:
                 return args[0] if op.schema.mutates else _wrapped(result, level.number)

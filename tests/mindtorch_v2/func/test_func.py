@@ -28,7 +28,11 @@ from mindtorch_v2.func import (
 # ---------------------------------------------------------------- vmap of every op
 
 # Ops whose results have no values or draw random numbers, and families that write where their tensors are.
-RANDOM = {name for name, packet in packets.items() if any(spec.batching is Batching.RANDOM for spec in packet)}
+RANDOM = {
+    name
+    for name, packet in packets.items()
+    if any(spec.batching in (Batching.RANDOM, Batching.RANDOM_BY_SAMPLE) for spec in packet)
+}
 _SKIPPED = {"rrelu", "empty_like", "new_empty", "new_empty_strided", *RANDOM}
 _DATA_DEPENDENT = "depend on their data|reads the elements|calling"
 

@@ -262,6 +262,7 @@ def converted(array, target):
     "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
     samples=lambda make: [(make(3, 4),)],
     batching=Batching.POINTWISE,
+    pin_memory_stays_open=True,
 )
 def to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
     check_options(layout, pin_memory)
@@ -337,6 +338,7 @@ _REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=N
     samples=lambda make: [],
     surface=Surface.METHOD,
     handwritten=Surface.METHOD,
+    pin_memory_stays_open=True,
 )
 def to_device(self, device, dtype, non_blocking, copy, memory_format):
     """The tensor with another dtype, on another device, or in another memory format; itself if nothing changes.
@@ -352,6 +354,7 @@ def to_device(self, device, dtype, non_blocking, copy, memory_format):
     samples=lambda make: [],
     surface=Surface.METHOD,
     handwritten=Surface.METHOD,
+    pin_memory_stays_open=True,
 )
 def to_dtype(self, dtype, non_blocking, copy, memory_format):
     return _to(self, dtype, None, None, None, non_blocking, copy, memory_format)
@@ -362,6 +365,7 @@ def to_dtype(self, dtype, non_blocking, copy, memory_format):
     samples=lambda make: [(make(3, 4), make(3, 4))],
     surface=Surface.METHOD,
     handwritten=Surface.METHOD,
+    pin_memory_stays_open=True,
 )
 def to_other(self, other, non_blocking, copy, memory_format):
     return _to(self, other.dtype, other.device, None, None, non_blocking, copy, memory_format)
@@ -373,6 +377,7 @@ def to_other(self, other, non_blocking, copy, memory_format):
     samples=lambda make: [(make(3, 4),)],
     surface=Surface.METHOD,
     handwritten=Surface.METHOD,
+    pin_memory_stays_open=True,
 )
 def to_dtype_layout(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
     return _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_format)

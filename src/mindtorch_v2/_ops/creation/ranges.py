@@ -147,6 +147,7 @@ op(
     >>> callable(torch.range)
     True
     """,
+    pin_memory_stays_open=True,
 )
 op(
     f"range(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
@@ -155,6 +156,7 @@ op(
     samples=lambda make: [],
     out_overload="out_",
     out_rule=fills_out,
+    pin_memory_stays_open=True,
 )
 
 

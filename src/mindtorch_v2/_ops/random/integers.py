@@ -254,10 +254,11 @@ def _permutation(n, kind, source):
     nondiff=True,
     samples=lambda make: [],
     shape=lambda n, dtype, *_: ((n,), _whole_dtype(dtype)),
-    batching=Batching.RANDOM,
+    batching=Batching.RANDOM_BY_SAMPLE,
     host_made=True,
     out_rule=fills_out,
     handwritten=Surface.FUNCTION,
+    generator_after_size=True,
 )
 def randperm(n, dtype, layout, device, pin_memory, generator):
     """The integers from 0 to `n - 1` in random order.
@@ -274,10 +275,11 @@ def randperm(n, dtype, layout, device, pin_memory, generator):
     nondiff=True,
     samples=lambda make: [],
     shape=lambda n, generator, dtype, *_: ((n,), _whole_dtype(dtype)),
-    batching=Batching.RANDOM,
+    batching=Batching.RANDOM_BY_SAMPLE,
     host_made=True,
     out_rule=fills_out,
     handwritten=Surface.FUNCTION,
+    generator_after_size=True,
 )
 def randperm_generator(n, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)

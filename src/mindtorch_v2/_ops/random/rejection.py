@@ -228,7 +228,7 @@ def standard_gamma(self, generator):
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
     shape=like_first,
     samples=lambda make: [],
-    batching=Batching.RANDOM,
+    batching=Batching.RANDOM_BY_SAMPLE,
 )
 def sample_dirichlet(self, generator):
     float_only(self.dtype, "dirichlet")

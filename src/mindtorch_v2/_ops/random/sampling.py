@@ -149,7 +149,7 @@ def _check_multinomial(weights, count, replacement):
     nondiff=True,
     shape=_multinomial_shape,
     samples=lambda make: [],
-    batching=Batching.RANDOM,
+    batching=Batching.RANDOM_BY_SAMPLE,
     host_made=True,
     out_rule=exact_dtype(
         lambda args: int64, lambda want, have: f"multinomial expects Long tensor out, got: {have.scalar_name}"

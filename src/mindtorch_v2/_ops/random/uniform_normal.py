@@ -106,6 +106,7 @@ _USUAL = OPTIONS + ", Generator? generator=None"
     host_made=True,
     out_rule=fills_out,
     handwritten=Surface.FUNCTION,
+    generator_after_size=True,
 )
 def rand(size, dtype, layout, device, pin_memory, generator):
     """Random numbers evenly spread over [0, 1).
@@ -137,6 +138,7 @@ def rand(size, dtype, layout, device, pin_memory, generator):
     host_made=True,
     out_rule=fills_out,
     handwritten=Surface.FUNCTION,
+    generator_after_size=True,
 )
 def rand_generator(size, generator, dtype, layout, device, pin_memory):
     return rand.kernel(size, dtype, layout, device, pin_memory, generator)
@@ -275,6 +277,7 @@ def _randn(size, kind, source):
     host_made=True,
     out_rule=fills_out,
     handwritten=Surface.FUNCTION,
+    generator_after_size=True,
 )
 def randn(size, dtype, layout, device, pin_memory, generator):
     """Normal random numbers with mean 0 and variance 1.
@@ -306,6 +309,7 @@ def randn(size, dtype, layout, device, pin_memory, generator):
     host_made=True,
     out_rule=fills_out,
     handwritten=Surface.FUNCTION,
+    generator_after_size=True,
 )
 def randn_generator(size, generator, dtype, layout, device, pin_memory):
     return randn.kernel(size, dtype, layout, device, pin_memory, generator)

@@ -21,6 +21,16 @@ def has_number_form(name: str) -> bool:
     return name in packets and any(spec.number_form for spec in packets[name])
 
 
+def has_generator_after_size(name: str) -> bool:
+    """Whether torch has an overload without a generator, and one where it follows the size."""
+    return name in packets and any(spec.generator_after_size for spec in packets[name])
+
+
+def keeps_pin_memory_open(name: str) -> bool:
+    """Whether torch passes None on for `pin_memory`, where other ops get False."""
+    return name in packets and any(spec.pin_memory_stays_open for spec in packets[name])
+
+
 def out_overload(name: str, overload: str) -> str:
     """torch's name of the overload with `out=` that belongs to a plain one. The op need not exist here."""
     spec = packets[name].overloads.get(overload) if name in packets else None

@@ -18,7 +18,7 @@ from ..._core.dtype import DTYPES, dtype, from_numpy
 from ..._core.storage import owner_of
 from ..._dispatch import observer
 from ..store.store import InputInfo
-from .op_facts import has_number_form
+from .op_facts import has_generator_after_size, has_number_form, keeps_pin_memory_open
 
 if TYPE_CHECKING:
     from ..._dispatch.schema import Schema
@@ -317,17 +317,11 @@ def decode(key: Key) -> InputInfo:
     return InputInfo(dims, types, strides, concrete)
 
 
-# Factories that in torch have one overload without a generator argument, and one where it follows the size.
-_OWN_GENERATOR_FORM = frozenset({"rand", "randn", "randperm"})
-# Ops for which torch passes None on for `pin_memory`; for all others it passes False.
-_OPEN_PINNING = frozenset({"to", "_to_copy", "range"})
-
-
 def _as_torch_passes(schema: Schema, notes: list[Any], wanted: list[str]) -> None:
     """Fill in the values that torch passes for arguments left out, and put the arguments into the order of its overload."""
     for at, argument in enumerate(schema.arguments):
         if argument.name == "pin_memory":
-            if notes[at] is None and schema.name not in _OPEN_PINNING:
+            if notes[at] is None and not keeps_pin_memory_open(schema.name):
                 notes[at] = (bool, False)
         elif (
             argument.type_text == "ScalarType?"
@@ -335,7 +329,7 @@ def _as_torch_passes(schema: Schema, notes: list[Any], wanted: list[str]) -> Non
             and (notes[at] is None or notes[at] == argument.default)
         ):
             notes[at] = DTYPES[argument.default]
-    if schema.name in _OWN_GENERATOR_FORM and schema.arguments[-1].name == "generator":
+    if has_generator_after_size(schema.name) and schema.arguments[-1].name == "generator":
         generator, type_text = notes.pop(), wanted.pop()
         if generator is not None:
             notes.insert(1, generator)
