@@ -48,18 +48,27 @@ def _checked(self, dim, index, name, source=None):
         return dim
     if index.dtype is not _INT64 and index.dtype not in (_INT64, np.int32):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
-    if max(index.ndim, 1) != max(ndim, 1):
+    if index.ndim != ndim and (index.ndim or 1) != (ndim or 1):
         raise RuntimeError(
             f"Index tensor must have the same number of dimensions as {'input' if name == 'gather' else 'self'} tensor"
         )
-    if source is not None and max(source.ndim, 1) != max(ndim, 1):
+    if source is not None and (source.ndim or 1) != (ndim or 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     limits = self.shape or (1,)
+    if source is not None or index.shape != limits:
+        _check_sizes(self, dim, index, source)
+    size = limits[dim]
+    if not is_within(index, size):
+        low, high = extremes(index)
+        raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size}")
+    return dim
+
+
+def _check_sizes(self, dim, index, source):
+    """RuntimeError for an index that is longer than the tensor in another dim, or than the source in any."""
+    limits = self.shape or (1,)
     source_shape = None if source is None else source.shape or (1,)
-    shape = (
-        () if index.shape == limits and source is None else index.shape
-    )  # a dim that is as long as the tensor's is not too long
-    for d, n in enumerate(shape):
+    for d, n in enumerate(index.shape):
         if (n > limits[d] and d != dim) or (source_shape is not None and n > source_shape[d]):
             if source_shape is None:
                 raise RuntimeError(
@@ -70,11 +79,6 @@ def _checked(self, dim, index, name, source=None):
                 f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart "
                 f"from dimension {dim} and to be no larger size than src {list(source.shape)}"
             )
-    size = limits[dim]
-    if not is_within(index, size):
-        low, high = extremes(index)
-        raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size}")
-    return dim
 
 
 # ---------------------------------------------------------------- gather
