@@ -73,6 +73,7 @@ class Surface(Flag):
     FUNCTION = auto()  # torch.neg
     METHOD = auto()  # Tensor.neg; a hand-written method of that name goes before
     BOTH = FUNCTION | METHOD
+    NONE = 0
 
 
 class ComplexError(NamedTuple):

@@ -191,7 +191,7 @@ def _declare(spec: OpSpec, body: Callable[..., Any]) -> OpSpec:
         batching=Batching.STRIDED if spec.batching is Batching.STRIDED else None,
         out=True,
         doc=_DOCS.get(f"{name}_copy"),
-        handwritten=Surface.FUNCTION if spec is as_strided or spec in _SEVERAL else Surface(0),
+        handwritten=Surface.FUNCTION if spec is as_strided or spec in _SEVERAL else Surface.NONE,
     )
     if callable(formulas):
         copy_spec.vjp(formulas)
