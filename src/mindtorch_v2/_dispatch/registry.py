@@ -216,10 +216,11 @@ def _takes_out(spec: OpSpec) -> bool:
     return code is not None and "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def _default_out_overload(spec: OpSpec) -> str:
-    if spec.schema.name.endswith("_backward"):
+def usual_out_overload(name: str, overload: str) -> str:
+    """The name that torch gives the overload with `out=` of most ops."""
+    if name.endswith("_backward"):
         return "grad_input"
-    return f"{spec.schema.overload}_out" if spec.schema.overload else "out"
+    return f"{overload}_out" if overload else "out"
 
 
 def _default_doc(spec: OpSpec) -> str | None:
@@ -261,7 +262,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
     "kernels": lambda spec: {} if spec.composite else {"cpu": spec.kernel},
     "not_followed": lambda spec: (),
     "out": lambda spec: not spec.composite,
-    "out_overload": _default_out_overload,
+    "out_overload": lambda spec: usual_out_overload(spec.schema.name, spec.schema.overload),
     "promoted": lambda spec: tuple(a.name for a in spec.schema.arguments if a.is_tensor),
     "surface": lambda spec: Surface.BOTH,
     "takes_out": _takes_out,

@@ -38,8 +38,12 @@ def _mapped(filename: str, shared: bool, nbytes: int) -> mmap.mmap:
     samples=lambda make: [],
     doc="""A tensor on the memory of a file.
 
-    >>> callable(torch.from_file)
-    True
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     count = file.write(bytes([1, 2, 3]))
+    ...     file.flush()
+    ...     torch.from_file(file.name, size=3, dtype=torch.uint8)
+    tensor([1, 2, 3], dtype=torch.uint8)
     """,
 )
 def from_file(

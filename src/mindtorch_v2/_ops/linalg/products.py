@@ -483,8 +483,8 @@ composite(
     out=True,
     doc="""The product of several matrices, in the order that takes the least work.
 
-    >>> callable(torch.chain_matmul)
-    True
+    >>> torch.ops.aten.chain_matmul([torch.ones(1, 2), torch.ones(2, 3), torch.ones(3, 1)])
+    tensor([[6.]])
     """,
     handwritten=Surface.FUNCTION,
 )

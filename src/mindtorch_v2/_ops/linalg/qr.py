@@ -101,8 +101,9 @@ def _qr_grad(grad_q, grad_r, q, r):
 def qr(self, some):
     """The factors Q and R of matrices; `linalg.qr` is to be preferred.
 
-    >>> callable(torch.qr)
-    True
+    >>> torch.ops.aten.qr(torch.eye(2))[1].abs()
+    tensor([[1., 0.],
+            [0., 1.]])
     """
     return named(qr, *aten.linalg_qr(self, "reduced" if some else "complete"))
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..._core.threads import threads
 from ..._dispatch.facts import ComplexError, Promotion
 from ..._dispatch.registry import aten, composite, op
-from .._support import special_math as special_math
+from .._support import special_math
 from .._support.common import home_of, like_first, no_derivative, no_kernel, scalar_name
 from .._support.elementwise import constant, log_add_exp
 from .._support.erf import erf32

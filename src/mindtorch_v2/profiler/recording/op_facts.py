@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 
 from ..._dispatch import observer
-from ..._dispatch.registry import packets
+from ..._dispatch.registry import packets, usual_out_overload
 
 
 def flop_formula(op: int) -> Callable[..., int] | None:
@@ -34,11 +34,7 @@ def keeps_pin_memory_open(name: str) -> bool:
 def out_overload(name: str, overload: str) -> str:
     """torch's name of the overload with `out=` that belongs to a plain one. The op need not exist here."""
     spec = packets[name].overloads.get(overload) if name in packets else None
-    if spec is not None:
-        return spec.out_overload
-    if name.endswith("_backward"):
-        return "grad_input"
-    return f"{overload}_out" if overload else "out"
+    return usual_out_overload(name, overload) if spec is None else spec.out_overload
 
 
 @cache
