@@ -7,13 +7,11 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections import OrderedDict, namedtuple
 
 import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.utils import _pytree as pytree
 from mindtorch_v2.utils.tensorboard import SummaryWriter
 from mindtorch_v2.utils.tensorboard._records import masked_crc
 
@@ -121,27 +119,6 @@ def test_what_a_writer_cannot_do(tmp_path):
     with pytest.raises(ValueError, match="no element"):
         writer.add_histogram("x", torch.ones(0))
     writer.close()
-
-
-# ---------------------------------------------------------------- trees
-
-Pair = namedtuple("Pair", "a b")
-
-
-@pytest.mark.parametrize("tree", [1, [1, 2], (1, [2, {"a": 3}]), {"b": 1, "a": (2,)}, Pair(1, [2]), OrderedDict(x=1), [], None])
-def test_trees_come_apart_and_together(tree):
-    leaves, spec = pytree.tree_flatten(tree)
-    assert pytree.tree_unflatten(leaves, spec) == tree
-    assert spec.num_leaves == len(leaves)
-    assert type(pytree.tree_map(lambda v: v, tree)) is type(tree)
-
-
-def test_tree_helpers():
-    assert pytree.tree_map(lambda a, b: a + b, {"x": [1, 2]}, {"x": [10, 20]}) == {"x": [11, 22]}
-    assert pytree.tree_map_only(int, str, [1, 2.0]) == ["1", 2.0]
-    assert pytree.tree_leaves([(1, 2), 3], is_leaf=lambda v: isinstance(v, tuple)) == [(1, 2), 3]
-    with pytest.raises(ValueError, match="has length 1"):
-        pytree.tree_unflatten([1], pytree.tree_structure([1, 2]))
 
 
 # ---------------------------------------------------------------- the rest

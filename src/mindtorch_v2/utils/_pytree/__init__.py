@@ -1,0 +1,167 @@
+"""Trees of Python containers: flatten to leaves, rebuild, map. Dicts, lists, tuples, namedtuples and what is registered."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .keys import GetAttrKey, K, KeyEntry, KeyPath, MappingKey, SequenceKey, key_get, keystr
+from .nodes import (
+    BUILTIN_TYPES,
+    CONSTANT_NODES,
+    SERIALIZED_TYPE_TO_PYTHON_TYPE,
+    STANDARD_DICT_TYPES,
+    SUPPORTED_NODES,
+    SUPPORTED_SERIALIZED_TYPES,
+    ConstantNode,
+    Context,
+    DumpableContext,
+    FlattenFn,
+    FlattenWithKeysFn,
+    FromDumpableContextFn,
+    NodeDef,
+    PyTree,
+    ToDumpableContextFn,
+    UnflattenFn,
+    _defaultdict_deserialize,
+    _defaultdict_flatten,
+    _defaultdict_flatten_with_keys,
+    _defaultdict_serialize,
+    _defaultdict_unflatten,
+    _deque_flatten,
+    _deque_flatten_with_keys,
+    _deque_unflatten,
+    _dict_flatten,
+    _dict_flatten_with_keys,
+    _dict_unflatten,
+    _list_flatten,
+    _list_flatten_with_keys,
+    _list_unflatten,
+    _namedtuple_deserialize,
+    _namedtuple_flatten,
+    _namedtuple_flatten_with_keys,
+    _namedtuple_serialize,
+    _namedtuple_unflatten,
+    _odict_flatten,
+    _odict_unflatten,
+    _ordereddict_flatten,
+    _ordereddict_flatten_with_keys,
+    _ordereddict_unflatten,
+    _register_namedtuple,
+    _SerializeNodeDef,
+    _tuple_flatten,
+    _tuple_flatten_with_keys,
+    _tuple_unflatten,
+    is_constant_class,
+    is_namedtuple,
+    is_namedtuple_class,
+    is_namedtuple_instance,
+    is_structseq,
+    is_structseq_class,
+    is_structseq_instance,
+    register_constant,
+    register_dataclass,
+    register_pytree_node,
+)
+from .nodes import _register as _private_register_pytree_node
+from .nodes import deregister_pytree_node as _deregister_pytree_node
+from .nodes import get_node_type as _get_node_type
+from .nodes import is_namedtuple_instance as _is_namedtuple_instance
+from .spec import (
+    _LEAF_SPEC,
+    LeafSpec,
+    PyTreeSpec,
+    TreeSpec,
+    _is_constant_holder,
+    _retrieve_constant,
+    treespec_dict,
+    treespec_leaf,
+    treespec_tuple,
+)
+from .text import (
+    DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL,
+    EnumEncoder,
+    enum_object_hook,
+    pytree_to_str,
+    str_to_pytree,
+    treespec_dumps,
+    treespec_loads,
+    treespec_pprint,
+)
+from .trees import (
+    _broadcast_to_and_flatten,
+    _generate_key_paths,
+    arg_tree_leaves,
+    map_only,
+    tree_all,
+    tree_all_only,
+    tree_any,
+    tree_any_only,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_is_leaf,
+    tree_iter,
+    tree_leaves,
+    tree_leaves_with_path,
+    tree_map,
+    tree_map_,
+    tree_map_only,
+    tree_map_only_,
+    tree_map_with_path,
+    tree_structure,
+    tree_unflatten,
+)
+from .trees import tree_is_leaf as _is_leaf
+
+__all__ = [
+    "Context",
+    "DumpableContext",
+    "FlattenFn",
+    "FromDumpableContextFn",
+    "LeafSpec",
+    "PyTree",
+    "PyTreeSpec",
+    "ToDumpableContextFn",
+    "TreeSpec",
+    "UnflattenFn",
+    "is_namedtuple",
+    "is_namedtuple_class",
+    "is_namedtuple_instance",
+    "is_structseq",
+    "is_structseq_class",
+    "is_structseq_instance",
+    "key_get",
+    "keystr",
+    "register_pytree_node",
+    "tree_all",
+    "tree_all_only",
+    "tree_any",
+    "tree_any_only",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_is_leaf",
+    "tree_iter",
+    "tree_leaves",
+    "tree_leaves_with_path",
+    "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_map_only_",
+    "tree_map_with_path",
+    "tree_structure",
+    "tree_unflatten",
+    "treespec_dumps",
+    "treespec_loads",
+    "treespec_pprint",
+]
+
+
+def _register_pytree_node(cls: type, flatten_fn: FlattenFn, unflatten_fn: UnflattenFn, **options: Any) -> None:
+    """`register_pytree_node` by its former name; it does not mind a class that is registered already."""
+    warnings.warn(
+        "`torch.utils._pytree._register_pytree_node` is deprecated. Please use `torch.utils._pytree.register_pytree_node` "
+        "instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    _private_register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
