@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from . import npu
@@ -67,3 +68,17 @@ def set_stream(stream: Any) -> None:
 # torch's older names of the same.
 current_device_idx = current_device_index
 set_device_idx = set_device_index
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a device, as `torch.npu` or `torch.cpu`; without a device that of the accelerator, or else `torch.cpu`."""
+    if device is None:
+        kind = "npu" if npu.is_available() else "cpu"
+    elif isinstance(device, str | Device):
+        kind = Device(device).type
+    else:
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
+    try:
+        return import_module(f".{kind}", __name__.rpartition(".")[0])
+    except ModuleNotFoundError:
+        raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'.") from None

@@ -10,15 +10,18 @@ or, for a whole script, `python -m mindtorch_v2.as_torch script.py arguments ...
 from __future__ import annotations
 
 import builtins
-import contextlib
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
+
+from ._core.restoring import Actions, restoring
 
 __all__ = ["install", "installed", "is_installed", "run", "uninstall"]
 
@@ -31,8 +34,28 @@ def _ours(name: str) -> str:
     return _PACKAGE + name[len(_TORCH) :]
 
 
+class _Distribution(importlib.metadata.Distribution):
+    """What `importlib.metadata` says of torch while the alias is installed: libraries ask it for torch's version."""
+
+    def read_text(self, filename: str) -> str | None:
+        if filename != "METADATA":
+            return None
+        version = importlib.import_module(f"{_PACKAGE}.version").__version__
+        return f"Metadata-Version: 2.1\nName: {_TORCH}\nVersion: {version}\nSummary: {_PACKAGE}, under the name of torch\n"
+
+    def locate_file(self, path: str | os.PathLike[str]) -> Path:
+        return Path(__file__).parent / path
+
+
 class _Alias(MetaPathFinder, Loader):
     """Finds `torch` and everything below it in this package."""
+
+    def find_distributions(
+        self, context: importlib.metadata.DistributionFinder.Context | None = None
+    ) -> Iterable[importlib.metadata.Distribution]:
+        """The distribution `torch`, where that or all of them are asked for."""
+        name = None if context is None else context.name
+        return [_Distribution()] if name is None or name.lower() == _TORCH else []
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != _TORCH and not name.startswith(_TORCH + "."):
@@ -45,7 +68,14 @@ class _Alias(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system returns what stands in sys.modules afterwards. Replacing the new, empty module there keeps
         # `__name__` and `__spec__` of the real one as they are, which its relative imports need.
-        sys.modules[module.__name__] = importlib.import_module(_ours(module.__name__))
+        name = module.__name__
+        sys.modules[name] = importlib.import_module(_ours(name))
+        # So do the modules below it that are loaded already. The import system would make each an attribute of its
+        # package when it is first imported under torch's name, and `nn.utils.weight_norm` would no longer be the function.
+        below = _ours(name) + "."
+        for loaded in list(sys.modules):
+            if loaded.startswith(below):
+                sys.modules.setdefault(_TORCH + loaded[len(_PACKAGE) :], sys.modules[loaded])
 
 
 _alias = _Alias()
@@ -83,16 +113,12 @@ def uninstall() -> None:
             del sys.modules[name]
 
 
-@contextlib.contextmanager
-def installed() -> Iterator[None]:
+@restoring
+def installed(undo: Actions) -> None:
     """`import torch` gives this package inside the block, and afterwards what it gave before."""
-    before = is_installed()
+    if not is_installed():
+        undo.append(uninstall)
     install()
-    try:
-        yield
-    finally:
-        if not before:
-            uninstall()
 
 
 def run(script: str | os.PathLike[str], arguments: Sequence[str] = ()) -> dict[str, object]:
@@ -106,10 +132,10 @@ def run(script: str | os.PathLike[str], arguments: Sequence[str] = ()) -> dict[s
         code = compile(file.read(), main.__file__, "exec")
     argv, first, outer = sys.argv, sys.path[0], sys.modules["__main__"]
     with installed():
-        sys.argv = [path, *arguments]
-        sys.path[0] = os.path.dirname(main.__file__)
-        sys.modules["__main__"] = main
         try:
+            sys.argv = [path, *arguments]
+            sys.path[0] = os.path.dirname(main.__file__)
+            sys.modules["__main__"] = main
             exec(code, main.__dict__)
         finally:
             sys.argv, sys.path[0], sys.modules["__main__"] = argv, first, outer

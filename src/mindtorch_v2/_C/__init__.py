@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from .._lazy_imports import lazy_exports as _lazy_exports
 from .._ops.nn.lstm_layer import get_mkldnn_enabled as _get_mkldnn_enabled
 from .._ops.nn.lstm_layer import set_mkldnn_enabled as _set_mkldnn_enabled
 from . import _profiler
+from ._convolution import _ConvBackend, _select_conv_backend
 
 __all__ = ["_profiler"]
 
 
 def _log_api_usage_once(event: str) -> None:
     """Where torch counts the use of an API if it was built to: it was not."""
+
+
+__getattr__, __dir__ = _lazy_exports(__name__, ("_nn",))

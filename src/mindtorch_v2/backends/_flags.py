@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
+
+from .._core.restoring import Actions, restoring
 
 
 def absent_backend(namespace: dict[str, Any], **defaults: Any) -> None:
@@ -15,17 +16,13 @@ def absent_backend(namespace: dict[str, Any], **defaults: Any) -> None:
     def is_available() -> bool:
         return False
 
-    @contextmanager
-    def flags(**changes: Any) -> Iterator[None]:
+    @restoring
+    def flags(undo: Actions, **changes: Any) -> None:
         unknown = set(changes) - names
         if unknown:
             raise TypeError(f"flags() got an unexpected keyword argument {sorted(unknown)[0]!r}")
-        before = {name: namespace[name] for name in changes}
+        undo.append(partial(namespace.update, {name: namespace[name] for name in changes}))
         namespace.update(changes)
-        try:
-            yield
-        finally:
-            namespace.update(before)
 
     namespace.setdefault("is_available", is_available)
     namespace.setdefault("flags", flags)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from .._core.restoring import Actions, restoring
 from .._ops.nn.attention import ALLOWED as _ATTENTION
 
 
@@ -37,10 +38,14 @@ math_sdp_enabled, enable_math_sdp = _switch("math")
 cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
 
 
-@contextmanager
+@restoring
 def sdp_kernel(
-    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
-) -> Any:
+    undo: Actions,
+    enable_flash: bool = True,
+    enable_math: bool = True,
+    enable_mem_efficient: bool = True,
+    enable_cudnn: bool = True,
+) -> None:
     """`torch.nn.attention.sdpa_kernel` by its old name: attention uses one of the given kinds of kernels, or fails."""
     warnings.warn(
         "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. "
@@ -48,9 +53,5 @@ def sdp_kernel(
         FutureWarning,
         stacklevel=3,
     )
-    before = dict(_ATTENTION)
+    undo.append(partial(_ATTENTION.update, dict(_ATTENTION)))
     _ATTENTION.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
-    try:
-        yield
-    finally:
-        _ATTENTION.update(before)

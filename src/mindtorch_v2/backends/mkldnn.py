@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 
+from .._core.restoring import Actions, restoring
 from .._ops.nn.lstm_layer import get_mkldnn_enabled, set_mkldnn_enabled
 
 
@@ -15,15 +15,11 @@ def is_available() -> bool:
     return False
 
 
-@contextmanager
-def flags(enabled: bool = False) -> Iterator[None]:
+@restoring
+def flags(undo: Actions, enabled: bool = False) -> None:
     """Set the switch inside a block."""
-    before = get_mkldnn_enabled()
+    undo.append(partial(set_mkldnn_enabled, get_mkldnn_enabled()))
     set_mkldnn_enabled(enabled)
-    try:
-        yield
-    finally:
-        set_mkldnn_enabled(before)
 
 
 class _Module(ModuleType):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from .._core.cpython import without_signals_at_entry
 from . import amp
 
 __all__ = [
@@ -102,10 +103,12 @@ class StreamContext(AbstractContextManager[None]):
         self.stream = stream
 
     def __enter__(self) -> None:
-        _current.append(_current[-1] if self.stream is None else self.stream)
+        current = _current
+        current += (current[-1] if self.stream is None else self.stream,)
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        _current.pop()
+        del _current[-1]
 
 
 def stream(stream: Stream | None) -> StreamContext:

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from ..futures import Future
 from ..nn.modules.module import Module
 
 __all__ = [
     "Final",
     "ScriptFunction",
     "ScriptModule",
+    "TracerWarning",
     "annotate",
     "export",
+    "fork",
     "freeze",
     "ignore",
     "interface",
@@ -21,10 +24,46 @@ __all__ = [
     "is_tracing",
     "optimized_execution",
     "script",
+    "script_if_tracing",
     "trace",
     "trace_module",
     "unused",
+    "wait",
 ]
+
+
+class TracerWarning(Warning):
+    """A trace that may not hold for other inputs: functions are run as they are here, so that it never comes."""
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+    """A future of a call, which is made at once."""
+    future: Future[Any] = Future()
+    try:
+        future.set_result(func(*args, **kwargs))
+    except Exception as error:
+        future.set_exception(error)
+    return future
+
+
+def wait(future: Future[Any]) -> Any:
+    """The result of `fork`."""
+    return future.wait()
+
+
+def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself: nothing is traced."""
+    return fn
+
+
+def _overload(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks one of several signatures of a function for the compiler."""
+    return func
+
+
+def _overload_method(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks one of several signatures of a method for the compiler."""
+    return func
 
 
 class ScriptFunction:

@@ -30,6 +30,11 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
     return reduction
 
 
+def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
+    """The number of the reduction that `size_average` and `reduce` stand for."""
+    return get_enum(legacy_get_string(size_average, reduce, emit_warning))
+
+
 def chosen(reduction: str, size_average: bool | None, reduce: bool | None) -> int:
     """The number of the reduction that a loss function was asked for."""
     if size_average is not None or reduce is not None:

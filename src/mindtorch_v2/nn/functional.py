@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 from .._dispatch.registry import aten
+from ..overrides import (
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
+from . import _reduction as _Reduction
+from . import grad
 from ._functional.activation import *  # noqa: F403
+from ._functional.activation import _get_softmax_dim
 from ._functional.attention import *  # noqa: F403
+from ._functional.attention import (
+    _canonical_mask,
+    _in_projection,
+    _in_projection_packed,
+    _mha_shape_check,
+    _none_or_dtype,
+)
 from ._functional.linear_cross_entropy import *  # noqa: F403
 from ._functional.loss import *  # noqa: F403
 from ._functional.normalization import *  # noqa: F403
+from ._functional.normalization import _verify_batch_size, _verify_spatial_size
 from ._functional.pad import *  # noqa: F403
 from ._functional.pooling import *  # noqa: F403
+from ._functional.pooling import _unpool_output_size
 from ._functional.resample import *  # noqa: F403
+from ._functional.resample import _is_integer
 from ._functional.sparse import *  # noqa: F403
+from ._functional.sparse import _no_grad_embedding_renorm_
+from ._sizes import _list_with_default, _pair, _single, _triple
 
 # Functions that are an op and nothing more.
 _OPS = {
@@ -20,6 +41,7 @@ _OPS = {
     "conv1d": "conv1d",
     "conv2d": "conv2d",
     "conv3d": "conv3d",
+    "conv_tbc": "conv_tbc",
     "conv_transpose1d": "conv_transpose1d",
     "conv_transpose2d": "conv_transpose2d",
     "conv_transpose3d": "conv_transpose3d",

@@ -75,22 +75,31 @@ def trunc_normal_(
         return draw(tensor, mean, std, a, b, generator)
 
 
+# More than enough, but where the bounds reach so far into a tail that next to nothing that is drawn between them is kept.
+_MOST_ROUNDS = 10_000
+
+
+def _never(mean: float, std: float, a: float, b: float) -> RuntimeError:
+    return RuntimeError(f"trunc_normal_: no number of mean {mean} and std {std} was found in [{a}, {b}]")
+
+
 def _draw_normal(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
     low, high = (aten.item(aten.new_full(tensor, (), bound)) for bound in (a, b))  # as the dtype can hold them
     aten.normal_(tensor, mean, std, generator=generator)
-    while True:
+    for _ in range(_MOST_ROUNDS):
         outside = aten.bitwise_or(aten.lt(tensor, low), aten.gt(tensor, high))
         if not bool(aten.any(outside)):
             return tensor
         again = aten.normal_(aten.empty_like(tensor), mean, std, generator=generator)
         aten.copy_(tensor, aten.where(outside, again, tensor))
+    raise _never(mean, std, a, b)
 
 
 def _draw_by_density(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
     aten.uniform_(tensor, a, b, generator=generator)
     drawn, open_places = tensor, None
-    while True:
+    for _ in range(_MOST_ROUNDS):
         density = aten.sub(aten.mul(aten.pow(aten.div(aten.sub(drawn, mean), std), 2), -0.5), peak)
         refused = aten.gt(aten.log(aten.uniform_(aten.empty_like(tensor), generator=generator)), density)
         open_places = refused if open_places is None else aten.bitwise_and(open_places, refused)
@@ -98,6 +107,7 @@ def _draw_by_density(tensor: Any, mean: float, std: float, a: float, b: float, g
             return tensor
         drawn = aten.uniform_(aten.empty_like(tensor), a, b, generator=generator)
         aten.copy_(tensor, aten.where(open_places, drawn, tensor))
+    raise _never(mean, std, a, b)
 
 
 def constant_(tensor: Any, val: float) -> Any:

@@ -190,7 +190,7 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 # ---------------------------------------------------------------- softmax
 
 
-def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
+def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     """The dim that softmax takes when none is given."""
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
@@ -202,21 +202,21 @@ def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along a dim."""
     if dim is None:
-        dim = _implicit_dim("softmax", input._array.ndim, _stacklevel)
+        dim = _get_softmax_dim("softmax", input._array.ndim, _stacklevel)
     return aten.softmax(input, dim) if dtype is None else aten.softmax(input, dim, dtype=dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """softmax of -x."""
     if dim is None:
-        dim = _implicit_dim("softmin", input._array.ndim, _stacklevel)
+        dim = _get_softmax_dim("softmin", input._array.ndim, _stacklevel)
     return softmax(aten.neg(input), dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """log(softmax(x)), computed without overflow."""
     if dim is None:
-        dim = _implicit_dim("log_softmax", input._array.ndim, _stacklevel)
+        dim = _get_softmax_dim("log_softmax", input._array.ndim, _stacklevel)
     return aten.log_softmax(input, dim) if dtype is None else aten.log_softmax(input, dim, dtype=dtype)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -10,7 +9,16 @@ from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
-__all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
+__all__ = [
+    "GRID_SAMPLE_INTERPOLATION_MODES",
+    "GRID_SAMPLE_PADDING_MODES",
+    "affine_grid",
+    "grid_sample",
+    "interpolate",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
+]
 
 _NEAREST = {3: "upsample_nearest1d", 4: "upsample_nearest2d", 5: "upsample_nearest3d"}
 _EXACT = {3: "_upsample_nearest_exact1d", 4: "_upsample_nearest_exact2d", 5: "_upsample_nearest_exact3d"}
@@ -22,8 +30,17 @@ _LINEAR = {
     "trilinear": (5, "upsample_trilinear3d"),
     "bicubic": (4, "upsample_bicubic2d"),
 }
-_ANTIALIASED = {"bilinear": "_upsample_bilinear2d_aa", "bicubic": "_upsample_bicubic2d_aa"}
-_MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact"
+_ANTIALIASED = {
+    "bilinear": "_upsample_bilinear2d_aa",
+    "bicubic": "_upsample_bicubic2d_aa",
+    "lanczos": "_upsample_lanczos2d_aa",
+}
+_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+
+
+def _is_integer(x: Any) -> bool:
+    """Whether a value is an integer, or a tensor of integers."""
+    return isinstance(x, int) or (isinstance(x, Tensor) and not x.is_floating_point())
 
 
 def _wanted_size(input: Any, size: Any, scale_factor: Any, recompute: bool | None) -> tuple[Any, Any]:
@@ -39,6 +56,11 @@ def _wanted_size(input: Any, size: Any, scale_factor: Any, recompute: bool | Non
                     f"spatial dimensions of {list(input.shape[2:])} and output size of {size}. Please "
                     "provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, "
                     "...,oK) format."
+                )
+            if not all(map(_is_integer, size)):
+                raise TypeError(
+                    "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size "
+                    f"with types {[type(x) for x in size]}"
                 )
             return list(size), None
         return [size] * dim, None
@@ -56,7 +78,7 @@ def _wanted_size(input: Any, size: Any, scale_factor: Any, recompute: bool | Non
     else:
         factors = [scale_factor] * dim
     if recompute:
-        return [math.floor(float(input.size(i + 2)) * factors[i]) for i in range(dim)], None
+        return [int(input.size(i + 2) * factors[i]) for i in range(dim)], None
     return None, factors
 
 
@@ -82,14 +104,22 @@ def interpolate(
         raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     output_size, factors = _wanted_size(input, size, scale_factor, recompute_scale_factor)
     if mode == "area" and output_size is None:
-        output_size = [math.floor(float(input.size(i + 2)) * factors[i]) for i in range(dims - 2)]
+        output_size = [int(input.size(i + 2) * factors[i]) for i in range(dims - 2)]
         factors = None
     if antialias and not (mode in _ANTIALIASED and dims == 4):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
     if mode in ("nearest", "nearest-exact") and dims in _NEAREST:
         return getattr(aten, (_NEAREST if mode == "nearest" else _EXACT)[dims])(input, output_size, factors)
     if mode == "area" and dims in _AREA:
         return _AREA[dims](input, output_size)
+    if mode == "lanczos" and dims == 4:
+        if align_corners:
+            raise ValueError("Lanczos mode does not support align_corners=True")
+        if not antialias:
+            raise ValueError("Lanczos mode requires antialias=True")
+        return aten._upsample_lanczos2d_aa(input, output_size, align_corners, factors)
     if mode in _LINEAR and _LINEAR[mode][0] == dims:
         op = _ANTIALIASED[mode] if antialias else _LINEAR[mode][1]
         return getattr(aten, op)(input, output_size, align_corners, factors)
@@ -120,19 +150,19 @@ def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) ->
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-_GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
-_GRID_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
     """Values of `input` at the places that `grid` gives, in [-1, 1]."""
-    if mode not in _GRID_MODES:
+    if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
         )
-    if padding_mode not in _GRID_PADDING:
+    if padding_mode not in GRID_SAMPLE_PADDING_MODES:
         raise ValueError(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
             f"but got: '{padding_mode}'"
@@ -145,7 +175,9 @@ def grid_sample(
             stacklevel=2,
         )
         align_corners = False
-    return aten.grid_sampler(input, grid, _GRID_MODES[mode], _GRID_PADDING[padding_mode], align_corners)
+    return aten.grid_sampler(
+        input, grid, GRID_SAMPLE_INTERPOLATION_MODES[mode], GRID_SAMPLE_PADDING_MODES[padding_mode], align_corners
+    )
 
 
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:

@@ -12,7 +12,7 @@ from ..._dispatch.registry import aten
 __all__ = ["embedding", "embedding_bag"]
 
 
-def _renorm(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
+def _no_grad_embedding_renorm_(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
     """Shorten, in place, the rows that are looked up and longer than `max_norm`."""
     aten.embedding_renorm_(aten.detach(weight), input, max_norm, norm_type)
 
@@ -37,7 +37,7 @@ def embedding(
             padding_idx += rows
     if max_norm is not None:
         input = input.contiguous()
-        _renorm(weight, input, max_norm, norm_type)
+        _no_grad_embedding_renorm_(weight, input, max_norm, norm_type)
     return aten.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -97,7 +97,7 @@ def embedding_bag(  # noqa: C901  torch's checks, one after another
         if sparse:
             raise ValueError("max mode does not support sparse weights")
     if max_norm is not None:
-        _renorm(weight, input, max_norm, norm_type)
+        _no_grad_embedding_renorm_(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only "

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
+from ..._core.restoring import Actions, restoring
 from ...backends import cuda
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
@@ -44,8 +44,8 @@ def _allow(backends: list[Any]) -> None:
         enable(backend in backends)
 
 
-@contextmanager
-def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
+@restoring
+def sdpa_kernel(undo: Actions, backends: Any, set_priority: bool = False) -> None:
     """Inside, attention uses one of the given kinds of kernels, or fails if none of them can do it."""
     if not isinstance(backends, list | SDPBackend):
         raise AssertionError(
@@ -53,9 +53,5 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
         )
     if set_priority and len(backends if isinstance(backends, list) else [backends]) > 1:
         raise NotImplementedError("sdpa_kernel(set_priority=True): kernels are tried in one fixed order")
-    before = _cur_sdpa_kernel_backends()
+    undo.append(partial(_allow, _cur_sdpa_kernel_backends()))
     _allow(backends if isinstance(backends, list) else [backends])
-    try:
-        yield
-    finally:
-        _allow(before)

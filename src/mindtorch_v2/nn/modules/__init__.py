@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _functions, utils
 from .activation import *  # noqa: F403
 from .adaptive import *  # noqa: F403
 from .batchnorm import *  # noqa: F403

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
     from .module import Module
 
 # Hooks that see every registration of every module; they may return a replacement.
-global_parameter_registration_hooks: dict[int, Any] = OrderedDict()
-global_buffer_registration_hooks: dict[int, Any] = OrderedDict()
-global_module_registration_hooks: dict[int, Any] = OrderedDict()
+_global_parameter_registration_hooks: dict[int, Any] = OrderedDict()
+_global_buffer_registration_hooks: dict[int, Any] = OrderedDict()
+_global_module_registration_hooks: dict[int, Any] = OrderedDict()
 
 _KINDS = ("_parameters", "_buffers", "_modules")
 _ROOT = __name__.partition(".")[0]
@@ -103,22 +104,33 @@ class AttributeMixin:
         buffers = attributes.get("_buffers")
         known = buffers is not None and name in buffers
         marked = isinstance(value, Tensor) and isinstance(value, Buffer)
-        if known and value is not None and not isinstance(value, Tensor):
-            raise TypeError(
-                f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
-            )
-        if marked and buffers is not None:
-            if not known:
-                self._drop(name)
-            self.register_buffer(name, value, value.persistent)
-        elif known:
-            self._put_buffer(name, value)
+        if marked or known:
+            if value is not None and not isinstance(value, Tensor) and not hasattr(value, "__torch_function__"):
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+                )
+            self._assign_buffer(name, value, value.persistent if marked else name not in self._non_persistent_buffers_set)
         elif name in _KINDS:
             for old in attributes.get(name, ()):
                 attributes.pop(old, None)
             attributes[name] = Members(self, value)
         else:
             object.__setattr__(self, name, value)
+
+    def _assign_buffer(self, name: str, value: Any, persistent: bool) -> None:
+        """`register_buffer`, also of a subclass whose own one knows no `persistent`."""
+        register = self.register_buffer
+        if getattr(register, "__func__", None) is AttributeMixin.register_buffer or (
+            "persistent" in inspect.signature(register).parameters
+        ):
+            register(name, value, persistent)
+        elif not persistent:
+            raise RuntimeError(
+                "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without the "
+                "persistent argument is not allowed."
+            )
+        else:
+            register(name, value)
 
     def _drop(self, name: str, *kinds: str) -> None:
         """Forget a plain attribute, or a member of another kind, that gives its name away."""
@@ -165,7 +177,7 @@ class AttributeMixin:
                     f"created explicitly. To express '{name}' as a function of another Tensor, compute "
                     "the value in the forward() method."
                 )
-            for hook in global_parameter_registration_hooks.values():
+            for hook in _global_parameter_registration_hooks.values():
                 replaced = hook(self, name, param)
                 param = param if replaced is None else replaced
         self._parameters[name] = self.__dict__[name] = param
@@ -175,7 +187,7 @@ class AttributeMixin:
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         _check_name("buffer", name, self, self._buffers)
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not isinstance(tensor, Tensor) and not hasattr(tensor, "__torch_function__"):
             raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
         self._put_buffer(name, tensor)
         if persistent:
@@ -184,7 +196,7 @@ class AttributeMixin:
             self._non_persistent_buffers_set.add(name)
 
     def _put_buffer(self, name: str, tensor: Tensor | None) -> None:
-        for hook in global_buffer_registration_hooks.values():
+        for hook in _global_buffer_registration_hooks.values():
             replaced = hook(self, name, tensor)
             tensor = tensor if replaced is None else replaced
         self._buffers[name] = self.__dict__[name] = tensor
@@ -201,7 +213,7 @@ class AttributeMixin:
         self.add_module(name, module)
 
     def _put_module(self, name: str, module: Any) -> None:
-        for hook in global_module_registration_hooks.values():
+        for hook in _global_module_registration_hooks.values():
             replaced = hook(self, name, module)
             module = module if replaced is None else replaced
         self._modules[name] = self.__dict__[name] = module

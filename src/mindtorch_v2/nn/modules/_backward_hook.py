@@ -6,23 +6,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._autograd.function import Function
 from ..._core.keys import AUTOGRAD
 from ..._core.tensor import Tensor
 from ..._core.threads import threads
-
-
-class BackwardHookFunction(Function):
-    """Stands at one border of a module and hands every gradient on as it is."""
-
-    @staticmethod
-    def forward(ctx: Any, *args: Any) -> Any:
-        ctx.mark_non_differentiable(*(arg for arg in args if not arg.requires_grad))
-        return args
-
-    @staticmethod
-    def backward(ctx: Any, *args: Any) -> Any:
-        return args
+from ._functions import BackwardHookFunction
 
 
 class BackwardHook:
@@ -57,7 +44,7 @@ class BackwardHook:
         changed = list(args)
         for index, tensor in zip(indices, seen, strict=True):
             changed[index] = tensor
-        return tuple(changed), indices
+        return (tuple(changed) if type(args) is tuple else type(args)(*changed)), indices
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The module's inputs, arranged so that the user's hooks run when their gradients are known."""

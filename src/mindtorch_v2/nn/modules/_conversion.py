@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
+from ... import __future__ as future
 from ..._autograd.grad_mode import no_grad
+from ..._autograd.swap import swap_tensors
 from ..._core import dtype as dt
 from ..._core.device import device as Device
 from ..._core.keys import BACKENDS
@@ -13,40 +16,72 @@ from ..._core.memory_format import memory_format as MemoryFormat
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from ..parameter import Parameter
-from ._attributes import AttributeMixin
+from ._attributes import AttributeMixin, typename
+from ._members import Members
 
 if TYPE_CHECKING:
     from .module import Module
 
 
-def _parse_to(
-    args: tuple[Any, ...], device: Any, dtype: Any, non_blocking: bool, memory_format: Any, tensor: Any
-) -> tuple[Any, Any, bool, Any]:
-    """What `module.to(...)` asks for; the forms are to(device, dtype), to(dtype), to(tensor), to(memory_format=...)."""
-    loose = list(args) if tensor is None else [tensor, *args]
-    for value in loose:
-        if isinstance(value, Tensor):
-            device, dtype = value.device, value.dtype
-        elif isinstance(value, dt.dtype):
-            dtype = value
-        elif isinstance(value, bool):
-            non_blocking = value
-        elif isinstance(value, (str | Device, int)):
-            device = value
-        elif isinstance(value, MemoryFormat):
-            memory_format = value
-        elif value is not None:
-            raise TypeError(
-                "to() received an invalid combination of arguments - got "
-                f"({', '.join(type(a).__name__ for a in loose)}), but expected one of:\n"
-                " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, "
-                "bool copy = False, *, torch.memory_format memory_format = None)\n"
-                " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
-                "torch.memory_format memory_format = None)\n"
-                " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format "
-                "memory_format = None)\n"
-            )
-    return None if device is None else Device(device), dtype, non_blocking, memory_format
+_TO_FORMS = """\
+ * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \
+torch.memory_format memory_format = None)
+ * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
+ * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
+"""
+
+
+def _to_device(device: Any = None, dtype: Any = None, *rest: Any, **options: Any) -> Any:
+    if device is not None and (isinstance(device, bool) or not isinstance(device, str | Device | int)):
+        raise TypeError
+    if dtype is not None and not isinstance(dtype, dt.dtype):
+        raise TypeError
+    return device, dtype, *_to_options(*rest, **options)
+
+
+def _to_dtype(dtype: Any, *rest: Any, **options: Any) -> Any:
+    if not isinstance(dtype, dt.dtype):
+        raise TypeError
+    return None, dtype, *_to_options(*rest, **options)
+
+
+def _to_tensor(tensor: Any, *rest: Any, **options: Any) -> Any:
+    if not isinstance(tensor, Tensor):
+        raise TypeError
+    return tensor.device, tensor.dtype, *_to_options(*rest, **options)
+
+
+def _to_options(non_blocking: Any = False, copy: Any = False, *, memory_format: Any = None) -> Any:
+    flags = isinstance(non_blocking, bool) and isinstance(copy, bool)
+    if not flags or not (memory_format is None or isinstance(memory_format, MemoryFormat)):
+        raise TypeError
+    return non_blocking, copy, memory_format
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """The device, dtype, non_blocking and memory format that the arguments of `to(...)` ask for, in any of its forms."""
+    for form in (_to_device, _to_dtype, _to_tensor):
+        try:
+            device, dtype, non_blocking, copy, memory_format = form(*args, **kwargs)
+        except TypeError:
+            continue
+        if copy:
+            raise RuntimeError(".to() does not accept copy argument")
+        return None if device is None else Device(device), dtype, non_blocking, memory_format
+    got = ", ".join([*map(_kind, args), *(f"{name}={_kind(value)}" for name, value in kwargs.items())])
+    raise TypeError(f"to() received an invalid combination of arguments - got ({got}), but expected one of:\n{_TO_FORMS}")
+
+
+def _kind(value: Any) -> str:
+    return typename(type(value)) if isinstance(value, Device | dt.dtype | MemoryFormat) else type(value).__name__
+
+
+def _takes_data(tensor: Tensor, changed: Tensor) -> bool:
+    """Whether a tensor object takes over the memory of its converted form: of the same kind, and unless torch.__future__
+    says that parameters are to be replaced."""
+    same_class = type(tensor) is type(changed) or type(changed) is Tensor
+    same_backend = tensor._keys & BACKENDS == changed._keys & BACKENDS
+    return same_class and same_backend and not future.get_overwrite_module_params_on_conversion()
 
 
 class ConversionMixin(AttributeMixin):
@@ -62,43 +97,72 @@ class ConversionMixin(AttributeMixin):
             for module in self.children():
                 module._apply(fn)
         for name, param in self._parameters.items():
-            if param is None:
-                continue
-            with no_grad():
-                changed = fn(param)
-            if (
-                type(param) is not type(changed) and type(changed) is not Tensor
-            ) or param._keys & BACKENDS != changed._keys & BACKENDS:
-                # Another kind of memory: the tensor object cannot take it over.
-                kept = Parameter(changed, param.requires_grad)
-                self._parameters[name] = self.__dict__[name] = kept
-            else:
-                param.data = changed
-                kept = param
-            old_grad = param.grad
-            if old_grad is not None:
+            if param is not None:
                 with no_grad():
-                    grad = fn(old_grad)
-                kept.grad = None  # first, since a gradient of the old dtype or device would not fit
-                kept.grad = grad.requires_grad_(old_grad.requires_grad)
+                    changed = fn(param)
+                if future.get_swap_module_params_on_conversion() or hasattr(type(changed), "__tensor_flatten__"):
+                    self._swap_parameter(name, param, changed, fn)
+                else:
+                    self._replace_parameter(name, param, changed, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = self.__dict__[name] = fn(buffer)
         return self
 
-    def to(
-        self,
-        *args: Any,
-        device: Any = None,
-        dtype: Any = None,
-        non_blocking: bool = False,
-        memory_format: Any = None,
-        tensor: Any = None,
-    ) -> Self:
-        """Move parameters and buffers to a device, and those of floating point to a dtype; in place."""
-        device, dtype, non_blocking, memory_format = _parse_to(args, device, dtype, non_blocking, memory_format, tensor)
-        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+    def _replace_parameter(self, name: str, param: Any, changed: Any, fn: Callable[[Any], Any]) -> None:
+        """Give a parameter new data, or where its object cannot take that over, put a new one in its place."""
+        grad = param.grad
+        kept = param
+        if _takes_data(param, changed):
+            param.data = changed
+        else:
+            kept = Parameter(changed, param.requires_grad)
+            self._parameters[name] = self.__dict__[name] = kept
+        if grad is None:
+            return
+        with no_grad():
+            changed_grad = fn(grad)
+        if kept is param and _takes_data(grad, changed_grad):
+            grad.data = changed_grad
+        else:
+            kept.grad = changed_grad.requires_grad_(grad.requires_grad)
+
+    def _swap_parameter(self, name: str, param: Any, changed: Any, fn: Callable[[Any], Any]) -> None:
+        """Swap a parameter, and its gradient, with what `fn` made of it: every reference to it stays valid."""
+        grad = param.grad
+        try:
+            param.grad = None
+            swap_tensors(param, Parameter(changed, requires_grad=param.requires_grad))
+        except Exception as error:
+            param.grad = grad
+            raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}") from error
+        if grad is None:
+            return
+        with no_grad():
+            changed_grad = fn(grad)
+        try:
+            swap_tensors(grad, changed_grad.requires_grad_(grad.requires_grad))
+        except Exception as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}.grad") from error
+        param.grad = grad
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move parameters and buffers to a device, and those of floating point to a dtype; in place.
+
+        The forms are to(device, dtype), to(dtype), to(tensor) and to(memory_format=...), each with `non_blocking`.
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None:
+            if not (dtype.is_floating_point or dtype.is_complex):
+                raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+            if dtype.is_complex:
+                warnings.warn(
+                    "Complex modules are a new feature under active development whose design may change, and some modules "
+                    "might not work as expected when using complex tensors as parameters or buffers. Please file an issue at "
+                    "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work "
+                    "as expected.",
+                    stacklevel=2,
+                )
 
         def convert(t: Any) -> Any:
             options: dict[str, Any] = {"non_blocking": non_blocking}
@@ -155,6 +219,20 @@ class ConversionMixin(AttributeMixin):
     def bfloat16(self) -> Self:
         """Cast what is of floating point to bfloat16."""
         return self._cast_floats(dt.bfloat16)
+
+    def _replicate_for_data_parallel(self) -> Self:
+        """A shallow copy without parameters, to which those of a replica are to be assigned."""
+        replica = self.__new__(type(self))
+        attributes = self.__dict__
+        members = {*self._parameters, *self._buffers, *self._modules}
+        replica.__dict__.update({name: value for name, value in attributes.items() if name not in members})
+        replica.__dict__.update(
+            _parameters=Members(replica),
+            _buffers=Members(replica, self._buffers),
+            _modules=Members(replica, self._modules),
+            _is_replica=True,
+        )
+        return replica
 
     def share_memory(self) -> Self:
         """Move what the module holds to memory that other processes can map."""

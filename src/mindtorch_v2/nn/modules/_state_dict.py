@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ... import __future__ as future
 from ..._autograd.grad_mode import no_grad
+from ..._autograd.swap import swap_tensors
 from ..._core.tensor import Tensor
 from ..parameter import Parameter, is_lazy
 from ._attributes import AttributeMixin
 from ._handles import RemovableHandle
 
-EXTRA_STATE_KEY_SUFFIX = "_extra_state"
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -29,17 +33,37 @@ class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpe
     __str__ = __repr__
 
 
-class WrappedHook:
-    """A hook that may also be given the module it was registered on."""
+class _WrappedHook:
+    """A hook that may also be given the module it was registered on, to which it refers weakly."""
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
         self.hook = hook
-        self.module = module
+        functools.update_wrapper(self, hook)
+        self.with_module = module is not None
+        if module is not None:
+            self.module = weakref.ref(module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.module is not None:
-            return self.hook(self.module, *args, **kwargs)
-        return self.hook(*args, **kwargs)
+        if not self.with_module:
+            return self.hook(*args, **kwargs)
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {"hook": self.hook, "with_module": self.with_module}
+        if self.with_module:
+            state["module"] = self.module()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.hook = state["hook"]
+        self.with_module = state["with_module"]
+        if self.with_module:
+            if state["module"] is None:
+                raise RuntimeError("You are trying to revive the hook of a dead Module!")
+            self.module = weakref.ref(state["module"])
 
 
 class StateDictMixin(AttributeMixin):
@@ -73,7 +97,7 @@ class StateDictMixin(AttributeMixin):
             if buffer is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = buffer if keep_vars else buffer.detach()
         if self._keeps_extra_state("get_extra_state"):
-            destination[prefix + EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Parameters and persistent buffers of the whole tree by their dotted names, detached unless `keep_vars`."""
@@ -158,7 +182,7 @@ class StateDictMixin(AttributeMixin):
                     error_msgs.append(problem)
             elif strict:
                 missing_keys.append(key)
-        extra = prefix + EXTRA_STATE_KEY_SUFFIX
+        extra = prefix + _EXTRA_STATE_KEY_SUFFIX
         if self._keeps_extra_state("set_extra_state"):
             if extra in state_dict:
                 self.set_extra_state(state_dict[extra])
@@ -175,13 +199,13 @@ class StateDictMixin(AttributeMixin):
 
     def _load_one(self, name: str, key: str, param: Any, loaded: Any, assign: bool) -> str | None:
         """Load one parameter or buffer; what is wrong with it, if anything is."""
-        if not isinstance(loaded, Tensor):
+        if not isinstance(loaded, Tensor) and not hasattr(type(loaded), "__torch_function__"):
             return (
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
                 f"checkpoint but received {type(loaded)}"
             )
         lazy = is_lazy(param)
-        if not lazy and len(param.shape) == 0 and len(loaded.shape) == 1:
+        if not lazy and len(param.shape) == 0 and tuple(loaded.shape) == (1,):
             loaded = loaded[0]  # scalars were once saved with one dim
         if not lazy and loaded.shape != param.shape:
             return (
@@ -196,23 +220,20 @@ class StateDictMixin(AttributeMixin):
                 "place?)",
                 stacklevel=2,
             )
+        swap = future.get_swap_module_params_on_conversion()
         try:
             with no_grad():
-                if not assign:
-                    param.copy_(loaded)
-                    return None
-                if not isinstance(param, Parameter):
-                    loaded.requires_grad_(param.requires_grad)
-                elif not isinstance(loaded, Parameter):
-                    loaded = Parameter(loaded, requires_grad=param.requires_grad)
+                if swap:
+                    _swap_in(param, loaded, assign)
+                elif assign:
+                    setattr(self, name, _like_parameter(param, loaded))
                 else:
-                    loaded.requires_grad_(param.requires_grad)
-                setattr(self, name, loaded)
+                    param.copy_(loaded)
         except Exception as error:
-            action = "swapping" if assign else "copying"
             return (
-                f'While {action} the parameter named "{key}", whose dimensions in the model are {param.size()} and '
-                f"whose dimensions in the checkpoint are {loaded.size()}, an exception occurred : {error.args}."
+                f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model are '
+                f"{param.size()} and whose dimensions in the checkpoint are {loaded.size()}, an exception occurred : "
+                f"{error.args}."
             )
         return None
 
@@ -241,11 +262,31 @@ class StateDictMixin(AttributeMixin):
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
-        return _registered(self._load_state_dict_pre_hooks, WrappedHook(hook, self if with_module else None))
+        return _registered(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after loading; it may change the keys' lists in place."""
         return _registered(self._load_state_dict_post_hooks, hook)
+
+
+def _like_parameter(param: Any, loaded: Any) -> Any:
+    """A loaded tensor as a parameter that requires grad as `param` does; as it is, if `param` is a buffer."""
+    if not isinstance(param, Parameter):
+        return loaded
+    return (
+        loaded.requires_grad_(param.requires_grad) if isinstance(loaded, Parameter) else Parameter(loaded, param.requires_grad)
+    )
+
+
+def _swap_in(param: Any, loaded: Any, assign: bool) -> None:
+    """Swap a parameter or buffer with what its `module_load` makes of a loaded tensor."""
+    changed = param.module_load(loaded, assign=assign)
+    if changed is loaded or changed is param:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+            "module_load"
+        )
+    swap_tensors(param, _like_parameter(param, changed))
 
 
 def _registered(hooks: Any, hook: Callable[..., Any]) -> RemovableHandle:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from .module import Module, _indented
+from .module import Module, _addindent
 from .parameter_container import ParameterDict, ParameterList
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
@@ -210,7 +210,7 @@ class ModuleList(_Numbered):
             f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
             for first, last, text in groups
         ]
-        body = "\n  ".join(_indented(line) for line in lines)
+        body = "\n  ".join(_addindent(line, 2) for line in lines)
         return f"{self._get_name()}(\n  {body}\n)"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,13 +10,24 @@ from typing import Any, Self
 from ..._core.tensor import Tensor
 from ..._core.threads import ThreadState, threads
 from ..._dispatch import entry_globals
-from . import _hooks
-from ._attributes import AttributeMixin
+from ._attributes import (
+    AttributeMixin,
+    _global_buffer_registration_hooks,
+    _global_module_registration_hooks,
+    _global_parameter_registration_hooks,
+)
 from ._backward_hook import BackwardHook
 from ._conversion import ConversionMixin
-from ._hooks import HookMixin, WrappedHook
+from ._handles import RemovableHandle
+from ._hooks import (
+    HookMixin,
+    _register,
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from ._members import Members
-from ._state_dict import StateDictMixin, _IncompatibleKeys
+from ._state_dict import _EXTRA_STATE_KEY_SUFFIX, StateDictMixin, _IncompatibleKeys, _WrappedHook
 from ._traversal import TraversalMixin
 
 __all__ = [
@@ -32,6 +42,23 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+
+# Hooks of all modules. Their order of registration is the order of their calls, before the module's own. Programs empty these
+# dicts and put others in their places, so all that uses them is in this file.
+_global_forward_pre_hooks: dict[int, Any] = OrderedDict()
+_global_forward_hooks: dict[int, Any] = OrderedDict()
+_global_forward_hooks_always_called: dict[int, bool] = OrderedDict()
+_global_forward_hooks_with_kwargs: dict[int, bool] = OrderedDict()
+_global_backward_pre_hooks: dict[int, Any] = OrderedDict()
+_global_backward_hooks: dict[int, Any] = OrderedDict()
+# Whether the backward hooks are full ones; None while there are none. The two kinds cannot be mixed.
+_global_is_full_backward_hook: bool | None = None
+
+
+def _has_any_global_hook() -> bool:
+    """Whether any hook of all modules runs around calls."""
+    return bool(_global_forward_pre_hooks or _global_forward_hooks or _global_backward_pre_hooks or _global_backward_hooks)
 
 
 def _forward_unimplemented(self: Any, *input: Any) -> None:
@@ -94,7 +121,7 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
             log = state.module_log
             if log is not None:
                 # What the two functions of the state do, written out: half of all calls go to modules that do little.
-                events, numbers, ident, now = log
+                events, numbers, ident, now, times = log
                 try:
                     events += (numbers[ident(self)], now())
                 except KeyError:
@@ -103,7 +130,9 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
                     return self._call_impl(*args, **kwargs) if self._hooked else self.forward(*args, **kwargs)
                 finally:
                     if state.module_log is log:
-                        events += (-1, now())
+                        for moment in times:  # not a call of `now`, after which an interrupt would leave out the end
+                            events += (-1, moment)
+                            break
                     elif state.module_exit is not None:
                         state.module_exit(self)
             if state.module_enter is not None:
@@ -123,10 +152,19 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
             self._run_always_called(args, kwargs, done)
             raise
 
+    def _has_hooks(self) -> bool:
+        return bool(
+            self._forward_pre_hooks
+            or self._forward_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or _has_any_global_hook()
+        )
+
     def _run_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any], done: set[int]) -> Any:
         full_hooks, other_hooks = self._get_backward_hooks()
-        pre_hooks = [*_hooks.global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
-        for number, hook in (*_hooks.global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()):
+        pre_hooks = self._get_backward_pre_hooks()
+        for number, hook in (*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()):
             if number in self._forward_pre_hooks_with_kwargs:
                 changed = hook(self, args, kwargs)
                 if changed is not None:
@@ -143,9 +181,9 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
         if border is not None:
             args = border.setup_input_hook(args)
         result = self.forward(*args, **kwargs)
-        for number, hook in (*_hooks.global_forward_hooks.items(), *self._forward_hooks.items()):
+        for number, hook in (*_global_forward_hooks.items(), *self._forward_hooks.items()):
             done.add(number)
-            with_kwargs = number in self._forward_hooks_with_kwargs or number in _hooks.global_forward_hooks_with_kwargs
+            with_kwargs = number in self._forward_hooks_with_kwargs or number in _global_forward_hooks_with_kwargs
             changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             if changed is not None:
                 result = changed
@@ -154,6 +192,16 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
         if other_hooks:
             self._attach_to_last_node(args, result, other_hooks)
         return result
+
+    def _get_backward_hooks(self) -> tuple[list[Callable[..., Any]], list[Callable[..., Any]]]:
+        """Full backward hooks and old ones, those of all modules first."""
+        by_kind: dict[bool | None, list[Callable[..., Any]]] = {True: [], False: [], None: []}
+        by_kind[_global_is_full_backward_hook].extend(_global_backward_hooks.values())
+        by_kind[self._is_full_backward_hook].extend(self._backward_hooks.values())
+        return by_kind[True], by_kind[False]
+
+    def _get_backward_pre_hooks(self) -> list[Callable[..., Any]]:
+        return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
 
     def _attach_to_last_node(self, args: Any, result: Any, hooks: list[Callable[..., Any]]) -> None:
         """The old kind of backward hook: it sees the gradients of the last op and no more."""
@@ -167,16 +215,16 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
         node = output.grad_fn
         if node is not None:
             for hook in hooks:
-                node.register_hook(WrappedHook(hook, self))
+                node.register_hook(_WrappedHook(hook, self))
             self._maybe_warn_non_full_backward_hook(args, result, node)
 
     def _run_always_called(self, args: Any, kwargs: Any, done: set[int]) -> None:
         """After a failure: the hooks that asked to be called anyway; what they raise becomes a warning."""
         result = None
         every = [
-            (n, h, _hooks.global_forward_hooks_with_kwargs)
-            for n, h in _hooks.global_forward_hooks.items()
-            if n in _hooks.global_forward_hooks_always_called
+            (n, h, _global_forward_hooks_with_kwargs)
+            for n, h in _global_forward_hooks.items()
+            if n in _global_forward_hooks_always_called
         ]
         every += [
             (n, h, self._forward_hooks_with_kwargs)
@@ -190,7 +238,7 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
                 changed = hook(self, args, kwargs, result) if number in with_kwargs else hook(self, args, result)
                 result = result if changed is None else changed
             except Exception as error:
-                kind = "global module" if number in _hooks.global_forward_hooks else "module"
+                kind = "global module" if number in _global_forward_hooks else "module"
                 warnings.warn(
                     f"{kind} forward hook with ``always_call=True`` raised an exception that was silenced as "
                     f"another error was raised in forward: {error}",
@@ -257,7 +305,7 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()]
+        children = [f"({name}): {_addindent(repr(module), 2)}" for name, module in self._modules.items()]
         if not children and len(lines) < 2:
             return f"{self._get_name()}({extra})"
         body = "\n  ".join(lines + children)
@@ -275,29 +323,54 @@ def _observed_call(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
             state.module_exit(module)
 
 
-def _indented(text: str) -> str:
-    """All lines but the first moved to the right."""
-    return text.replace("\n", "\n  ")
+def _addindent(s_: str, numSpaces: int) -> str:  # noqa: N803  torch's name
+    """A text whose lines, but for the first and empty ones, are moved to the right."""
+    first, *lines = s_.split("\n")
+    return "\n".join([first, *(" " * numSpaces + line if line.strip() else "" for line in lines)])
 
 
-register_module_parameter_registration_hook = _hooks.register_module_parameter_registration_hook
-register_module_buffer_registration_hook = _hooks.register_module_buffer_registration_hook
-register_module_module_registration_hook = _hooks.register_module_module_registration_hook
+# ---------------------------------------------------------------- hooks of all modules. From the first on, calls look at hooks.
 
 
-def _global(register: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that registers a hook for all modules: from then on every call looks at hooks."""
-
-    @functools.wraps(register)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        Module._hooked = True
-        return register(*args, **kwargs)
-
-    return call
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, args)` before forward of every module."""
+    Module._hooked = True
+    return _register(_global_forward_pre_hooks, hook)
 
 
-register_module_forward_pre_hook = _global(_hooks.register_module_forward_pre_hook)
-register_module_forward_hook = _global(_hooks.register_module_forward_hook)
-register_module_backward_hook = _global(_hooks.register_module_backward_hook)
-register_module_full_backward_pre_hook = _global(_hooks.register_module_full_backward_pre_hook)
-register_module_full_backward_hook = _global(_hooks.register_module_full_backward_hook)
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call `hook(module, args, output)` after forward of every module."""
+    kwargs, always = _global_forward_hooks_with_kwargs, _global_forward_hooks_always_called
+    marks = (kwargs,) * with_kwargs + (always,) * always_call
+    Module._hooked = True
+    return _register(_global_forward_hooks, hook, marks=marks, of=(kwargs, always))
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_output)` before the gradients of any module are computed."""
+    Module._hooked = True
+    return _register(_global_backward_pre_hooks, hook)
+
+
+def _register_global_backward_hook(hook: Callable[..., Any], full: bool) -> RemovableHandle:
+    global _global_is_full_backward_hook  # noqa: PLW0603  torch's name, which programs set too
+    if _global_is_full_backward_hook is (not full):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
+            "Please use only one of them."
+        )
+    _global_is_full_backward_hook = full
+    Module._hooked = True
+    return _register(_global_backward_hooks, hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_input, grad_output)` for every module."""
+    return _register_global_backward_hook(hook, True)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """The old kind of backward hook, for every module."""
+    return _register_global_backward_hook(hook, False)

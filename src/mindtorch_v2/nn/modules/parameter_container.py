@@ -25,7 +25,7 @@ def _described(value: Any, type_of: Callable[[Any], Any]) -> str:
         return f"Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.size())
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    where = "" if value.is_cpu else f" ({value.device})"
+    where = f" ({value.device})" if value.device.type in ("cuda", "npu") else ""
     return f"{kind} containing: [{type_of(value)} of size {size}{where}]"
 
 

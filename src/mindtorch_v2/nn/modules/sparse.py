@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-def _checked_padding(padding_idx: int | None, num_embeddings: int) -> int | None:
+def _checked_padding(name: str, padding_idx: int | None, num_embeddings: int) -> int | None:
     """The padding row counted from the front."""
     if padding_idx is None:
         return None
     if (padding_idx >= num_embeddings and padding_idx > 0) or padding_idx < -num_embeddings:
-        raise AssertionError("Padding_idx must be within num_embeddings")
+        raise AssertionError(f"{name} must be within num_embeddings")
     return num_embeddings + padding_idx if padding_idx < 0 else padding_idx
 
 
@@ -101,7 +101,7 @@ class Embedding(_Table):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx = _checked_padding(padding_idx, num_embeddings)
+        self.padding_idx = _checked_padding("Padding_idx", padding_idx, num_embeddings)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
@@ -170,7 +170,7 @@ class EmbeddingBag(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = _checked_padding(padding_idx, num_embeddings)
+        self.padding_idx = _checked_padding("padding_idx", padding_idx, num_embeddings)
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
+from ..._core.restoring import Actions, restoring
 from ..._core.tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
@@ -23,22 +24,23 @@ __all__ = [
     "type_before_parametrizations",
 ]
 
-# How many `cached()` blocks are open, and what they have computed.
-_cache_enabled = 0
+# The `cached()` blocks that are open, and what they have computed.
+_cache_enabled: set[object] = set()
 _cache: dict[tuple[int, str], Any] = {}
 
 
-@contextmanager
-def cached() -> Iterator[None]:
+@restoring
+def cached(undo: Actions) -> None:
     """Inside, each parametrized tensor is computed once."""
-    global _cache_enabled  # noqa: PLW0603  a count of the process
-    _cache_enabled += 1
-    try:
-        yield
-    finally:
-        _cache_enabled -= 1
+    block = object()
+
+    def leave() -> None:
+        _cache_enabled.discard(block)
         if not _cache_enabled:
             _cache.clear()
+
+    undo.append(leave)
+    _cache_enabled.add(block)
 
 
 def _register_parameter_or_buffer(module: Module, name: str, value: Any) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
+from ..._core.restoring import Actions, restoring
 from ..._core.tensor import Tensor
 
 __all__ = ["functional_call"]
@@ -48,14 +47,15 @@ def _with_tied_weights(module: Any, given: dict[str, Any]) -> dict[str, Any]:
     return spread
 
 
-@contextmanager
+@restoring
 def _reparametrize_module(
+    undo: Actions,
     module: Any,
     parameters_and_buffers: dict[str, Any],
     tie_weights: bool = False,
     strict: bool = False,
     stack_weights: bool = False,
-) -> Iterator[None]:
+) -> None:
     """Inside, the module has the given parameters and buffers."""
     replacements = _with_tied_weights(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
     if strict:
@@ -75,20 +75,24 @@ def _reparametrize_module(
             raise TypeError(f"{value} is not an instance of torch.Tensor")
     places = [(*_place_of(module, name), value) for name, value in replacements.items()]
     before = [(members, name, members.get(name, _ABSENT)) for members, name, _ in places]
-    try:
-        for members, name, value in places:
-            members[name] = value
-        yield
-        # What the module assigned to a buffer while it ran is the caller's to see.
+
+    def restore() -> None:
+        for members, name, value in before:
+            if value is _ABSENT:
+                members.pop(name, None)
+            else:
+                members[name] = value
+
+    def give_back() -> None:
+        """What the module assigned to a buffer while it ran is the caller's to see."""
         for (members, name, _), key in zip(places, replacements, strict=True):
             if key in parameters_and_buffers:
                 parameters_and_buffers[key] = members[name]
-    finally:
-        for members, name, value in before:
-            if value is _ABSENT:
-                del members[name]
-            else:
-                members[name] = value
+
+    undo.append(restore)
+    for members, name, value in places:
+        members[name] = value
+    undo.append(give_back)
 
 
 def _functional_call(

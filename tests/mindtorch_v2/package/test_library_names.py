@@ -1,0 +1,158 @@
+"""Names that libraries ask torch for: checks, symbolic numbers, versions, devices, futures of torch.jit."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import as_torch
+from mindtorch_v2.torch_version import TorchVersion
+
+UNSAID = "Expected cond to be True, but got False"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("_check", RuntimeError),
+        ("_check_index", IndexError),
+        ("_check_value", ValueError),
+        ("_check_type", TypeError),
+        ("_check_not_implemented", NotImplementedError),
+    ],
+)
+def test_checks(name, kind):
+    check = getattr(torch, name)
+    check(True, lambda: pytest.fail("a message that nobody needs"))
+    with pytest.raises(kind, match=UNSAID):
+        check(False)
+    with pytest.raises(kind, match="^hello$"):
+        check(False, lambda: "hello")
+    with pytest.raises(TypeError, match="message must be a callable"):
+        check(False, "hello")
+    with pytest.raises(TypeError, match="cond must be a bool, but got <class 'int'>"):
+        check(1)
+    with pytest.raises(TypeError, match="use torch._check_tensor_all"):
+        check(torch.tensor(True))
+
+
+def test_checks_of_tensors_and_sizes():
+    torch._check_tensor_all(torch.tensor([True, True]))
+    with pytest.raises(RuntimeError, match=UNSAID):
+        torch._check_tensor_all(torch.tensor([True, False]))
+    with pytest.raises(TypeError, match=r"must have dtype torch\.bool, but got torch\.int64"):
+        torch._check_tensor_all(torch.tensor([1]))
+    with pytest.raises(TypeError, match="cond must be a tensor"):
+        torch._check_tensor_all(True)
+    with pytest.raises(KeyError, match="q"):
+        torch._check_tensor_all_with(KeyError, torch.tensor([False]), lambda: "q")
+    torch._check_is_size(0)
+    torch._check_is_size(3, max=3)
+    for bad in ((-1,), (4, None)):
+        with pytest.raises(RuntimeError, match=UNSAID):
+            torch._check_is_size(*bad, max=3)
+    with pytest.raises(AssertionError, match="^m$"):
+        torch._assert(torch.tensor(False), "m")
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: torch.sym_int(-3.7), -3),
+        (lambda: torch.sym_float(3), 3.0),
+        (lambda: torch.sym_not(1), False),
+        (lambda: torch.sym_max(3, 2.0), 3.0),
+        (lambda: torch.sym_min(1, 2), 1),
+        (lambda: torch.sym_sum([1, 2, 3]), 6),
+        (lambda: torch.sym_sqrt(4), 2.0),
+        (lambda: torch.sym_ite(False, 1, 2), 2),
+    ],
+)
+def test_functions_of_symbolic_numbers_take_plain_ones(call, expected):
+    result = call()
+    assert result == expected and type(result) is type(expected)
+
+
+def test_no_number_is_symbolic():
+    assert not isinstance(torch.ones(2).shape[0], torch.SymInt)
+    with pytest.raises(NotImplementedError, match="sizes are plain numbers"):
+        torch.SymInt(3)
+    with pytest.raises(AssertionError, match="type mismatch"):
+        torch.sym_ite(True, 1, 2.0)
+    traced = torch.fx.symbolic_trace(lambda x: torch.sym_int(x.shape[0]))
+    assert traced(torch.ones(3)) == 3
+
+
+# As PyTorch's TorchVersion("2.13.0") compares.
+ORDER = [
+    ("2.9", 1),
+    ("2.13", 0),
+    ("2.13.0", 0),
+    ("2.13.1", -1),
+    ("2.14", -1),
+    ("2.13.0a0", 1),
+    ("2.13.0.dev20260101", 1),
+    ("2.13.0rc1", 1),
+    ("2.13.0.post1", -1),
+    ((2, 13), 0),
+    ((2, 4), 1),
+    ((3,), -1),
+]
+
+
+@pytest.mark.parametrize(("other", "order"), ORDER)
+def test_versions_compare_as_versions(other, order):
+    version = TorchVersion("2.13.0")
+    found = (version > other, version == other, version < other, version >= other, version <= other, version != other)
+    assert found == (order > 0, order == 0, order < 0, order >= 0, order <= 0, order != 0)
+
+
+def test_the_version_is_text_as_well():
+    assert isinstance(torch.__version__, TorchVersion) and torch.__version__.startswith("2.13")
+    assert {torch.__version__: 1}[str(torch.__version__)] == 1
+    assert not torch.__version__ > "parrot"
+
+
+def test_the_alias_has_a_distribution():
+    def version():
+        try:
+            return importlib.metadata.version("torch")
+        except importlib.metadata.PackageNotFoundError:
+            return None
+
+    before = version()
+    with as_torch.installed():
+        assert version() == torch.__version__
+        assert "torch" in [each.metadata["Name"] for each in importlib.metadata.distributions()]
+        assert importlib.metadata.requires("torch") is None
+    assert version() == before
+
+
+def test_modules_of_devices():
+    assert torch.get_device_module("cpu") is torch.cpu is torch.get_device_module(torch.device("cpu"))
+    with pytest.raises(RuntimeError, match="Invalid value of device '3'"):
+        torch.get_device_module(3)
+    assert not torch.mtia.is_available() and torch.mtia.device_count() == 0
+    assert not torch.onnx.is_in_onnx_export()
+    with pytest.raises(NotImplementedError, match="state_dict"):
+        torch.onnx.export(None, None)
+
+
+def test_forked_calls():
+    assert torch.jit.wait(torch.jit.fork(lambda a, b=1: a + b, 1, b=5)) == 6
+    failed = torch.jit.fork(lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        torch.jit.wait(failed)
+    assert torch.jit.script_if_tracing(len)([1]) == 1 and issubclass(torch.jit.TracerWarning, Warning)
+
+
+def test_build_information():
+    assert torch.__config__.show().startswith("PyTorch 2.13")
+    assert str(torch.get_num_threads()) in torch.__config__.parallel_info()
+
+
+def test_functions_have_the_name_they_are_found_by():
+    functions = {name: value for name, value in vars(torch).items() if type(value) is type(lambda: 0) and name[0] != "_"}
+    assert {name: value.__name__ for name, value in functions.items() if value.__name__ != name} == {}
