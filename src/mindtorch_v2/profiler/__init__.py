@@ -1,4 +1,4 @@
-"""torch.profiler's public names, and this project's own: load, diff, validate, live_tensors, serve_on_demand."""
+"""torch.profiler's public names, and this project's own: load, from_torch, diff, validate, live_tensors, serve_on_demand."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .formats.validate import validate
     from .on_demand import serve_on_demand
     from .results.loaded import load
+    from .results.torch_profiles import from_torch, trace_handler
     from .session.compare import diff
     from .session.live_tensors import live_tensors
 
@@ -33,6 +34,7 @@ __all__ = [
     "_ExperimentalConfig",
     "_KinetoProfile",
     "diff",
+    "from_torch",
     "itt",
     "kineto_available",
     "live_tensors",
@@ -44,6 +46,7 @@ __all__ = [
     "serve_on_demand",
     "supported_activities",
     "tensorboard_trace_handler",
+    "trace_handler",
     "validate",
 ]
 
@@ -51,9 +54,11 @@ __all__ = [
 _LAZY = {
     "TraceError": "formats",
     "diff": "session.compare",
+    "from_torch": "results.torch_profiles",
     "live_tensors": "session.live_tensors",
     "load": "results.loaded",
     "serve_on_demand": "on_demand",
+    "trace_handler": "results.torch_profiles",
     "validate": "formats.validate",
 }
 

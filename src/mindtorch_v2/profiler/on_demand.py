@@ -2,77 +2,145 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import signal
 import statistics
+import tempfile
 import threading
 import time
 import warnings
 from collections import deque
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from .config import _ExperimentalConfig
 from .profiler import profile
+from .session.turns import MOST_WAITED_S, Turns, in_turn
 
 _POLL_S = 0.2
+_RETRY_S = 1.0  # between two tries to write what could not be written
+_MOST_KEPT = 8  # recordings that could not be written
 _HISTORY = 50  # steps whose median is the usual time
 _WARM_UP = 10  # steps before any is called slow
 
 
 class OnDemand:
-    """Records when triggered. `dumps` lists the files written so far; close() ends it and writes a recording under way."""
+    """Records when triggered. `dumps` lists the files written so far; close() ends it and writes a recording under way.
+
+    A recording that cannot be written, because its folder is gone or the disk is full, is kept and tried again: once a second,
+    at every trigger, and when the service is closed. At most `_MOST_KEPT` are kept. What cannot be written even then goes to
+    the folder for temporary files, and a warning says where it is.
+    """
 
     def __init__(self, folder: str | os.PathLike[str], options: dict[str, Any]) -> None:
         self.folder = os.fspath(folder)
         self.dumps: list[str] = []
         self._options = options
         self._profile: profile | None = None
-        self._lock = threading.RLock()
+        self._kept: list[tuple[profile, str]] = []  # with the file name of each
+        self._turns = Turns()
         self._on_close: list[Callable[[], None]] = []
         self._process = os.getpid()
+        self._count = 0
+        atexit.register(self.close)
 
     @property
     def recording(self) -> bool:
         """Whether a recording runs now."""
         return self._profile is not None
 
+    @property
+    def unwritten(self) -> int:
+        """How many recordings have ended and could not be written yet."""
+        return len(self._kept)
+
+    @in_turn
     def start(self) -> None:
         """Begin to record every thread; nothing happens if it records already."""
-        with self._lock:
-            if self._profile is None and self._process == os.getpid():  # a forked child has no triggers
-                config = _ExperimentalConfig(profile_all_threads=True)
-                prof = profile(experimental_config=config, **self._options)
-                prof.start()
-                self._profile = prof  # only now: `recording` is not to be true before it is
+        if self._profile is None and self._process == os.getpid():  # a forked child has no triggers
+            config = _ExperimentalConfig(profile_all_threads=True)
+            prof = profile(experimental_config=config, **self._options)
+            prof.start()
+            self._profile = prof  # only now: `recording` is not to be true before it is
 
+    @in_turn
     def stop(self) -> str | None:
-        """End the recording and write it; returns the file, None if nothing was recording."""
-        with self._lock:
-            prof, self._profile = self._profile, None
-            if prof is None or self._process != os.getpid():
-                return None
-            prof.stop()
-            stamp = time.strftime("%Y%m%d-%H%M%S")
-            path = os.path.join(self.folder, f"on-demand-{os.getpid()}-{stamp}-{len(self.dumps)}.mtp")
-            prof.save(path)
-            self.dumps.append(path)
-            return path
+        """End the recording and write it; returns the file, None if nothing was recording.
 
+        If it cannot be written it is kept, and the OSError is raised.
+        """
+        prof = self._profile
+        if prof is None or self._process != os.getpid():
+            return None
+        prof.stop()
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        self._kept.append((prof, f"on-demand-{os.getpid()}-{stamp}-{self._count}.mtp"))
+        self._count += 1
+        self._profile = None
+        self._write_kept()
+        return self.dumps[-1]
+
+    @in_turn
     def toggle(self) -> None:
         """Start a recording, or stop and write the one that runs."""
-        with self._lock:
-            if self._profile is None:
-                self.start()
-            else:
-                self.stop()
+        if self._profile is None:
+            self.start()
+        else:
+            self.stop()
+
+    @in_turn
+    def retry(self) -> None:
+        """Write what could not be written before; what still cannot be stays kept, without a word."""
+        with contextlib.suppress(OSError):
+            self._write_kept()
+
+    def _write_kept(self) -> None:
+        """Write what has ended, oldest first; the OSError of the first that fails."""
+        if self._process != os.getpid():
+            return
+        while self._kept:
+            prof, name = self._kept[0]
+            path = os.path.join(self.folder, name)
+            try:
+                prof.save(path)
+            except OSError:
+                if len(self._kept) > _MOST_KEPT:
+                    self._kept.pop(0)
+                    warnings.warn(
+                        f"more than {_MOST_KEPT} recordings could not be written: the oldest, {name}, is dropped",
+                        RuntimeWarning,
+                        stacklevel=2,
+                    )
+                raise
+            self._kept.pop(0)
+            self.dumps.append(path)
 
     def close(self) -> None:
-        """Remove the triggers, and write a recording that runs."""
-        for remove_trigger in self._on_close:
-            remove_trigger()
-        self._on_close.clear()
-        self.stop()
+        """Remove the triggers, and write a recording that runs and those that could not be written before."""
+        atexit.unregister(self.close)
+        if self._process != os.getpid():
+            return
+        while self._on_close:
+            self._on_close.pop()()
+        self._finish()
+
+    @in_turn
+    def _finish(self) -> None:
+        try:
+            self.stop()
+            self._write_kept()
+        except OSError as error:
+            self.folder, folder = tempfile.gettempdir(), self.folder
+            first = len(self.dumps)
+            self._write_kept()
+            warnings.warn(
+                f"recordings could not be written to {folder!r} ({error}): they are {', '.join(self.dumps[first:])}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
     def __enter__(self) -> OnDemand:
         return self
@@ -102,77 +170,94 @@ def serve_on_demand(
         raise ValueError(f"slow_step must be more than 1, got {slow_step}")
     if not os.path.isdir(folder):
         raise NotADirectoryError(f"there is no folder {os.fspath(folder)!r} to write to")
-    served = OnDemand(folder, options)
     profile(**options)  # so that wrong options raise now, not at the first trigger
-    if isinstance(trigger, int):
-        _on_signal(served, trigger)
-    elif trigger is not None:
-        _on_touch(served, os.fspath(trigger))
-    if slow_step is not None:
-        _on_slow_steps(served, slow_step, slow_steps_recorded)
+    served = OnDemand(folder, options)
+    try:
+        touched = None if trigger is None or isinstance(trigger, int) else _Touched(os.fspath(trigger))
+        worker = _Worker(served, touched)
+        served._on_close.append(worker.end)
+        if isinstance(trigger, int):
+            _on_signal(served, worker, trigger)
+        if slow_step is not None:
+            _on_slow_steps(served, slow_step, slow_steps_recorded)
+    except BaseException:
+        served.close()
+        raise
     return served
 
 
-def _on_signal(served: OnDemand, number: int) -> None:
-    # The handler may run between any two bytecodes of the main thread, so the work is left to another thread.
-    requests = threading.Semaphore(0)
-    closed = threading.Event()
-    previous = signal.signal(number, lambda received, frame: requests.release())
+class _Worker:
+    """The thread that does what triggers ask for, one after another, and writes again what could not be written.
 
-    def work() -> None:
-        while True:
-            requests.acquire()
-            if closed.is_set():
-                return
-            _toggle(served)
+    A trigger only puts a request into the queue. A signal's handler runs between any two bytecodes of the main thread, also
+    inside another run of itself: it must not wait for a lock which the interrupted code may hold. `SimpleQueue.put` takes none.
+    """
 
-    worker = threading.Thread(target=work, name="profiler on demand", daemon=True)
-    worker.start()
+    def __init__(self, served: OnDemand, poll: Callable[[], bool] | None = None) -> None:
+        """poll: looked at every _POLL_S seconds; True asks for a toggle."""
+        self.requests: SimpleQueue[bool] = SimpleQueue()  # True: toggle; False: end
+        self._served = served
+        self._poll = poll
+        self._ending = False
+        self._thread = threading.Thread(target=self._work, name="profiler on demand", daemon=True)
+        self._thread.start()
 
-    def remove_trigger() -> None:
-        signal.signal(number, previous)
-        closed.set()
-        requests.release()
-        worker.join()
+    def end(self) -> None:
+        """End the thread after what it is doing; requests that wait are dropped. Waits for a bounded time."""
+        self._ending = True
+        self.requests.put(False)
+        self._thread.join(MOST_WAITED_S)
 
-    served._on_close.append(remove_trigger)
+    def _work(self) -> None:
+        retried = time.monotonic()
+        while not self._ending:
+            try:
+                asked = self.requests.get(timeout=_POLL_S if self._poll is not None else _RETRY_S)
+            except Empty:
+                asked = self._poll is not None and self._poll()
+            if asked and not self._ending:
+                _attempt(self._served, self._served.toggle)
+            elif self._served.unwritten and time.monotonic() - retried > _RETRY_S:
+                retried = time.monotonic()
+                self._served.retry()
 
 
-def _toggle(served: OnDemand) -> None:
-    """Toggle from the thread that waits for triggers; a failure is a warning, so that the thread goes on waiting."""
+def _attempt(served: OnDemand, action: Callable[[], object]) -> None:
+    """Do what a trigger asks for; a failure is a warning, so that the worker, or the training loop, goes on."""
     try:
-        served.toggle()
+        action()
     except Exception as error:  # there is no caller to handle it
-        warnings.warn(f"profiling on demand failed: {error}", RuntimeWarning, stacklevel=2)
+        kept = f"; {served.unwritten} recordings are kept and will be tried again" if served.unwritten else ""
+        warnings.warn(f"profiling on demand failed: {error}{kept}", RuntimeWarning, stacklevel=2)
 
 
-def _on_touch(served: OnDemand, path: str) -> None:
-    closed = threading.Event()
-    seen = _touched(path)
-
-    def work() -> None:
-        nonlocal seen
-        while not closed.wait(_POLL_S):
-            now = _touched(path)
-            if now is not None and now != seen:
-                _toggle(served)
-            seen = now
-
-    worker = threading.Thread(target=work, name="profiler on demand", daemon=True)
-    worker.start()
-
-    def remove_trigger() -> None:
-        closed.set()
-        worker.join()
-
-    served._on_close.append(remove_trigger)
+def _on_signal(served: OnDemand, worker: _Worker, number: int) -> None:
+    put = worker.requests.put
+    previous = signal.signal(number, lambda received, frame: put(True))
+    # A handler that was not set from Python cannot be put back: the default takes its place.
+    served._on_close.append(lambda: _set_handler(number, signal.SIG_DFL if previous is None else previous))
 
 
-def _touched(path: str) -> int | None:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return None
+def _set_handler(number: int, handler: Any) -> None:
+    signal.signal(number, handler)
+
+
+class _Touched:
+    """Tells whether a file was created or touched since the last call."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._seen = self._modified()
+
+    def __call__(self) -> bool:
+        before, self._seen = self._seen, self._modified()
+        return self._seen is not None and self._seen != before
+
+    def _modified(self) -> int | None:
+        try:
+            return os.stat(self._path).st_mtime_ns
+        except OSError:
+            return None
 
 
 class SlowSteps:
@@ -213,11 +298,11 @@ def _on_slow_steps(served: OnDemand, times: float, count: int) -> None:
         if left:
             left -= 1
             if not left:
-                served.stop()
+                _attempt(served, served.stop)
                 steps.forget_last()
         elif slow and not served.recording:
-            served.start()
-            left = count
+            _attempt(served, served.start)
+            left = count if served.recording else 0
 
     handle = call_after_steps(after_step)
     served._on_close.append(handle.remove)

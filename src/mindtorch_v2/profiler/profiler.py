@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import platform
@@ -10,11 +11,15 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, SupportsIndex
 
 from .._backends.errors import OutOfMemoryError
+from .._core.cpython import without_signals_at_entry
+from .._core.files import name_in_folder
+from .._core.restoring import carry_out
 from .._dispatch import observer
 from ._io.strict_json import checked, dumps
+from ._io.terminal import shown
 from .analysis.memory_categories import Uses, encoded_uses, uses
 from .analysis.overhead import Calibration
 from .assembly.flops import ops_without_formula
@@ -31,6 +36,7 @@ from .session.execution_trace import ExecutionTraceObserver, ObservedWindow, Tra
 from .session.live_tensors import write_after_failure
 from .session.schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
 from .session.step_counter import KinetoStepTracker
+from .session.turns import Turns, in_turn
 from .store.memory_profile import MemoryProfile
 from .store.store import EventStore
 from .views.event_list import EventList
@@ -88,6 +94,7 @@ class _KinetoProfile(ResultsMixin):
         self.use_device = device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
         self._metadata: dict[str, str] = {}
+        self._turns = Turns()
         # The last window as the execution trace observer saw it.
         self._observed: ObservedWindow | None = None
         # Drains the recorder while it records; None if rows stay with it until the end.
@@ -95,17 +102,22 @@ class _KinetoProfile(ResultsMixin):
 
     # ------------------------------------------------------------------ recording
 
+    @in_turn
     def start(self) -> None:
         """Begin to record a new window: prepare_trace(), then start_trace()."""
         self.prepare_trace()
         self.start_trace()
 
+    @in_turn
     def stop(self) -> None:
         """End the window, as stop_trace() does."""
         self.stop_trace()
 
+    @in_turn
     def prepare_trace(self) -> None:
         """Prepare a new window; its results replace those of the last one."""
+        if self.profiler is not None and self.profiler.recording:  # an interrupt kept the last window from being ended
+            self.stop_trace()
         if self.profiler is not None and not self.acc_events:
             _warn_once(
                 "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will be "
@@ -132,17 +144,25 @@ class _KinetoProfile(ResultsMixin):
         self._observed = None
         self.profiler._prepare_trace()
 
+    @in_turn
     def start_trace(self) -> None:
         """Begin to record; prepare_trace() must have been called."""
         profiler = self._ready("starting trace")
-        if self.execution_trace_observer is not None:
-            self.execution_trace_observer.start()
-        profiler._start_trace(getattr(self, "step_num", 0))
+        trace_observer = self.execution_trace_observer
+        try:
+            if trace_observer is not None:
+                trace_observer.start()
+            profiler._start_trace(getattr(self, "step_num", 0))
+        except BaseException:
+            if trace_observer is not None:
+                carry_out([trace_observer.stop])
+            raise
 
+    @in_turn
     def stop_trace(self) -> None:
         """End the window; nothing happens if it has ended already."""
         profiler = self._ready("stopping trace")
-        if profiler.recording:
+        if profiler.recording or not profiler._is_read:
             profiler._stop_trace()
             if self.execution_trace_observer is not None:
                 self.execution_trace_observer.stop()
@@ -171,6 +191,26 @@ class _KinetoProfile(ResultsMixin):
         """The events averaged by name, and if asked by input shapes, by the innermost n frames, by overload."""
         profiler = self._ready("getting key averages")
         return profiler.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """What copies and pickles are: of a finished profile what it recorded, as load() has it. A running one has none."""
+        if self._is_running:
+            raise TypeError("a running profile cannot be copied or pickled: stop() it first")
+        if self.profiler is None:
+            return super().__reduce_ex__(protocol)
+        from .formats._recovery import Recovery  # here, because few profiles are copied
+        from .results.loaded import LoadedProfile
+
+        store = copy.copy(self.profiler.all_windows())
+        more = {key: json.loads(value) for key, value in {**self.preset_metadata, **self._metadata}.items()}
+        store.metadata = {**store.metadata, **more}
+        known = self._memory_uses()
+        store.options = {**store.options, **({} if known is None else {"memory_uses": encoded_uses(known)})}
+        return LoadedProfile, (store, Recovery("live"))
+
+    @property
+    def _is_running(self) -> bool:
+        return self.profiler is not None and self.profiler.recording
 
     def _recording(self) -> EventStore:
         return self._ready("accessing events").store
@@ -332,6 +372,8 @@ class profile(_KinetoProfile):
         self.step_rec_fn: step_function | None = None
         self.current_action = self._action_of(0)
         self._running = False
+        # What stop() has yet to do, last one first: an interrupted stop() is gone on with by the next.
+        self._ending: list[str] = []
         self._process = os.getpid()
 
     # ------------------------------------------------------------------ start, step, stop
@@ -340,16 +382,20 @@ class profile(_KinetoProfile):
         self.start()
         return self
 
+    @without_signals_at_entry
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         try:
             if kind is not None and issubclass(kind, (MemoryError, OutOfMemoryError)):
                 write_after_failure()
             self.stop()
         finally:
-            KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
-            if self.execution_trace_observer is not None:
-                self.execution_trace_observer.cleanup()
+            try:
+                carry_out([lambda: KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME), self._withdraw])
+            finally:
+                if self.execution_trace_observer is not None:
+                    self.execution_trace_observer.cleanup()
 
+    @in_turn
     def start(self) -> None:
         """Begin with the action of the current step. Nothing happens if the profile runs already."""
         if self._forked:  # started in the parent: in this process it starts anew
@@ -357,19 +403,49 @@ class profile(_KinetoProfile):
         if self._running:
             return
         self._process = os.getpid()
-        KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
-        self._transit_action(ProfilerAction.NONE, self.current_action)
+        self._ending = []
+        try:
+            KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
+            self._transit_action(ProfilerAction.NONE, self.current_action)
+            self._open_step()
+        except BaseException:
+            carry_out([self._withdraw])
+            raise
         self._running = True
-        self._open_step()
 
+    @in_turn
     def stop(self) -> None:
-        """End the profile. Its results stay; a second stop() does nothing."""
-        if (not self._running and self.profiler is not None) or self._forked:
+        """End the profile. Its results stay; a second stop() does nothing, or goes on with one that was interrupted."""
+        if self._forked or not (self._running or self._ending or self.profiler is None):
             return
-        self._running = False
+        if not self._ending:
+            ending = [*TRANSITIONS.get((self.current_action, None), ())][::-1]
+            self._ending, self._running = ending, False
         self._close_step()
-        self._transit_action(self.current_action, None)
+        ending = self._ending
+        while ending:
+            name = ending[-1]
+            if name == "stop_trace":
+                self._run_transition(name)
+                del ending[-1]
+            else:  # these are begun once, however they end
+                del ending[-1]
+                self._run_transition(name)
 
+    def _withdraw(self) -> None:
+        """Take out what a start() or stop() that was interrupted left in."""
+        self._close_step()
+        if self.profiler is not None:
+            self.profiler.withdraw()
+        if isinstance(self.execution_trace_observer, ExecutionTraceObserver):
+            self.execution_trace_observer.stop()
+        self._running = False
+
+    @property
+    def _is_running(self) -> bool:
+        return self._running or super()._is_running
+
+    @in_turn
     def step(self) -> None:
         """Mark the end of a step: the next step begins, with the action that the schedule has for it."""
         if self._forked:
@@ -404,13 +480,14 @@ class profile(_KinetoProfile):
 
     def _open_step(self) -> None:
         if self.record_steps and observer.is_active():
-            self.step_rec_fn = step_function(f"{PROFILER_STEP_NAME}#{self.step_num}")
-            self.step_rec_fn.__enter__()
+            scope = step_function(f"{PROFILER_STEP_NAME}#{self.step_num}")
+            scope.__enter__()
+            self.step_rec_fn = scope
 
     def _close_step(self) -> None:
-        if self.step_rec_fn is not None:
-            self.step_rec_fn.__exit__(None, None, None)
-            self.step_rec_fn = None
+        scope, self.step_rec_fn = self.step_rec_fn, None
+        if scope is not None:
+            scope.__exit__(None, None, None)
 
     @property
     def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]:
@@ -424,12 +501,15 @@ class profile(_KinetoProfile):
     def _run_transition(self, name: str) -> None:
         """Call a method by its name in TRANSITIONS, or give the warning that stands there."""
         if name.startswith("Incorrect"):
-            warnings.warn(name, stacklevel=4)
+            warnings.warn(name, stacklevel=5)  # the caller of step() or stop(), past `in_turn`
         else:
             getattr(self, name)()
 
     def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
-        """Go from one action to the next. If on_trace_ready raises, the next window is still prepared and started."""
+        """Go from one action to the next. If on_trace_ready raises, the next window is still prepared and started.
+
+        An interrupt elsewhere leaves out the rest: nothing records then until the schedule has the next window.
+        """
         failure: BaseException | None = None
         for name in TRANSITIONS.get((before, after), ()):
             try:
@@ -476,16 +556,19 @@ def tensorboard_trace_handler(
 ) -> Callable[[_KinetoProfile], None]:
     """An on_trace_ready that writes each window where TensorBoard's profiler plugin finds it.
 
-    worker_name: unique among the processes that write to the folder; host name and process id if not given.
+    worker_name: unique among the processes that write to the folder; host name and process id if not given. It becomes part
+    of the files' names, and raises ValueError if it could lead out of the folder.
     """
+    if worker_name:
+        name_in_folder(worker_name, "worker_name")
 
     def handler(prof: _KinetoProfile) -> None:
         if not os.path.isdir(dir_name):
             try:
                 os.makedirs(dir_name, exist_ok=True)
             except OSError as error:
-                raise RuntimeError(f"Can't create directory: {dir_name}") from error
-        worker = worker_name or f"{platform.node()}_{os.getpid()}"
+                raise RuntimeError(f"Can't create directory: {shown(str(dir_name))}") from error
+        worker = worker_name or name_in_folder(f"{platform.node()}_{os.getpid()}", "the host's name")
         # Nanoseconds, so that two windows of one worker never have the same name.
         name = f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
         prof.export_chrome_trace(os.path.join(dir_name, name), use_python_export)
@@ -500,7 +583,7 @@ def _warn_once(message: str) -> None:
     """Warn once per process and message: a training loop has many cycles."""
     if message not in _warned:
         _warned.add(message)
-        warnings.warn(message, stacklevel=3)
+        warnings.warn(message, stacklevel=4)
 
 
 def _compatible(config: _ExperimentalConfig | None, with_stack: bool) -> _ExperimentalConfig | None:

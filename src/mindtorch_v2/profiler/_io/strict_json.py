@@ -17,6 +17,8 @@ def dumps(value: Any, **options: Any) -> str:
         text = json.dumps(value, allow_nan=False, **options)
     except ValueError:
         text = json.dumps(_finite(value), allow_nan=False, **options)
+    if "\x7f" in text:  # the one control character that JSON may have as it is
+        text = text.replace("\x7f", "\\u007f")
     return _SURROGATES.sub(lambda match: "\\ufffd" if match[1] else match[0], text) if "\\ud" in text else text
 
 

@@ -9,8 +9,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._io.terminal import cut, padded, width
 from ..store.store import EventStore
-from .evidence import Evidence, balanced, from_recordings, from_steps, intervals, typical
+from .evidence import Evidence, balanced, from_recordings, from_steps, of_whole_step, typical
 from .findings import duration
 from .keys import WorkKey, work_keys
 from .steps import per_step, steps
@@ -92,7 +93,15 @@ class Diff:
                 "times (mtprof run --schedule)"
             ]
         )
-        return few + [f"not every recording has {what}: ops are compared without" for what in self.ignored]
+        moved = (
+            [
+                f"all ops together moved by {_percent(self.drift)}: with one recording on each side the machine cannot be "
+                "told from the code; record several of each in turns"
+            ]
+            if self.enough and self.recordings == (1, 1) and abs(np.log(self.drift)) > np.log(1 + self.least)
+            else []
+        )
+        return [*few, *moved] + [f"not every recording has {what}: ops are compared without" for what in self.ignored]
 
     def slower_by(self, change: Change, limit: float) -> bool:
         """Whether there is evidence for a slowdown, and it is more than `limit`, a part of the time; `least` does not count."""
@@ -127,15 +136,15 @@ class Diff:
             lines += ["no op changed by more than can be told from noise"] if self.enough else []
             return "\n".join(lines)
         listed = changes if limit < 0 else changes[:limit]
-        width = min(60, max((len(str(change.key)) for change in listed), default=0))
-        lines.append(f"{'':{width}}  {'a / step':>10}  {'b / step':>10}  {'change':>8}  {'interval':>18}  verdict")
-        for change in listed:
-            name = str(change.key)
-            name = name if len(name) <= width else name[: width - 3] + "..."
+        names = [str(change.key) for change in listed]
+        columns = min(60, max(map(width, names), default=0))
+        lines.append(f"{'':{columns}}  {'a / step':>10}  {'b / step':>10}  {'change':>8}  {'interval':>18}  verdict")
+        for change, text in zip(listed, names, strict=True):
+            name = padded(text if width(text) <= columns else cut(text, columns - 3) + "...", columns, left=True)
             interval = "" if change.verdict in ("new", "gone") else change.interval
             moved = "" if change.verdict in ("new", "gone") else _percent(change.relative)
             lines.append(
-                f"{name:{width}}  {duration(change.a_ns):>10}  {duration(change.b_ns):>10}  {moved:>8}  {interval:>18}  "
+                f"{name}  {duration(change.a_ns):>10}  {duration(change.b_ns):>10}  {moved:>8}  {interval:>18}  "
                 f"{change.verdict}"
             )
         if len(changes) > len(listed):
@@ -174,7 +183,7 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
         if figures.timed[number]
     ]
     changes.sort(key=lambda change: -abs(change.b_ns / evidence.drift - change.a_ns))
-    whole = _whole(all_steps, counts[0], rng, confidence, least, enough)
+    whole = _whole(all_steps, counts[0], rng, confidence, least, enough, evidence)
     a_steps, b_steps = (sum(map(len, side)) for side in (all_steps[: counts[0]], all_steps[counts[0] :]))
     return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts, enough, tuple(ignored))
 
@@ -237,12 +246,9 @@ def _op_verdict(number: int, figures: _Figures, evidence: Evidence, least: float
     sure = enough and bool(figures.timed_in_all[number])
     ratio, low, high = (float(column[number]) for column in (evidence.ratio, evidence.low, evidence.high))
     verdict = _verdict(ratio, (low, high), least, sure)
-    if single:
-        # On a machine with other work not all ops drift alike, which one recording cannot show: so an op counts as changed
-        # only if it did so before the drift was divided out, too.
-        ratio, low, high = (value * evidence.drift for value in (ratio, low, high))
-        if verdict != _verdict(ratio, (low, high), least, sure):
-            return "no evidence"
+    # The interval of a single recording holds with the drift and without it, and so must the size of the change.
+    if single and verdict != _verdict(ratio * evidence.drift, (low, high), least, sure):
+        return "no evidence"
     return verdict
 
 
@@ -281,19 +287,20 @@ def _whole(
     confidence: float,
     least: float,
     enough: bool,
+    of_ops: Evidence,
 ) -> Change:
-    """The change of the step itself, with the drift in it: here the machine cannot be told from the code."""
+    """The change of the step itself, as measured; the interval of a single recording holds with and without the drift."""
     mids = np.array([typical(durations[None]) for durations in all_steps])
-    sure, selected = enough and bool((mids > 0).all()), np.ones(1, np.bool_)
+    sure = enough and bool((mids > 0).all())
     of_a, of_b = (float(_middle(side)[0]) for side in np.split(mids, [a_count]))
     if not sure:
-        low, high = np.zeros(1), np.full(1, np.inf)
+        bounds = 0.0, float("inf")
     elif len(all_steps) == 2:
-        low, high = intervals(all_steps[0][None], all_steps[1][None], selected, rng, confidence)
+        bounds = of_whole_step(all_steps[0], all_steps[1], of_ops, rng, confidence)
     else:
-        _, _, low, high = from_recordings(mids[:a_count], mids[a_count:], selected, confidence)
+        across = from_recordings(mids[:a_count], mids[a_count:], np.ones(1, np.bool_), confidence)
+        bounds = float(across.low[0]), float(across.high[0])
     ratio = of_b / of_a if sure else 1.0
-    bounds = (float(low[0]), float(high[0]))
     verdict = _verdict(ratio, bounds, least, sure)
     return Change(WorkKey("step", "", "", 0), of_a, of_b, 1.0, 1.0, ratio, *bounds, verdict)
 

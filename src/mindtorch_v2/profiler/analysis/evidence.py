@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_BOOTSTRAPS = 2000
+_BOOTSTRAPS = 500
 _MOST_DRAWN = 4_000_000  # steps in all bootstraps of one op: long recordings need fewer bootstraps
 _BLOCKS = 12
 # Other work on a machine only makes steps slower, so this quantile says more about the code than the median.
@@ -22,16 +22,28 @@ _TYPICAL = 0.25
 # The variance of an op between few recordings is uncertain itself: that of the median op counts as so many more recordings.
 _PRIOR_RECORDINGS = 4
 _MAD_TO_DEVIATION = 1.4826  # standard deviation of a normal distribution whose median absolute deviation is 1
-_FEWEST_FOR_DRIFT = 10  # ops: with fewer, their median could be the change itself
+_FEWEST_FOR_DRIFT = 10  # ops of several recordings: with fewer, their median could be the change itself
+# In a single recording there is nothing else to tell the machine's speed by. The median of three ops is not that of the one
+# that changed; with fewer, what a machine does from one run to the next has to be allowed for: a standard deviation of this.
+_FEWEST_FOR_DRIFT_OF_STEPS = 3
+_MACHINE_MOVES = 0.3
+# How far unchanged ops moved apart between 40 pairs of runs on a machine with other work (standard deviations of 2 to 7 %),
+# which stands for those that are missing where there are fewer ops than this.
+_OPS_MOVE = 0.07
+_ENOUGH_OPS = 10
 
 
 class Evidence(NamedTuple):
-    """The ratio b/a of all ops together (drift), and of each op the ratio divided by that, with its confidence interval."""
+    """The ratio b/a of all ops together (drift), and of each op the ratio divided by that, with its confidence interval.
+
+    `told`: whether there were ops enough to tell the drift, which is 1 otherwise.
+    """
 
     drift: float
     ratio: Floats
     low: Floats
     high: Floats
+    told: bool = True
 
 
 def typical(values: NDArray[np.int64]) -> Floats:
@@ -62,20 +74,54 @@ def from_steps(
     rng: np.random.Generator,
     confidence: float,
 ) -> Evidence:
-    """Evidence from one recording on each side, a line of times per op; intervals only for the `selected` ones."""
+    """Evidence from one recording on each side, a line of times per op; intervals only for the `selected` ones.
+
+    An interval contains what the ratio is if the machine's speed changed by the drift, and what it is if it did not: one
+    recording does not tell which.
+    """
     a_mid, b_mid = typical(a), typical(b)
     ratio = np.divide(b_mid, a_mid, out=np.ones(len(a)), where=both)
-    drift = float(np.median(ratio[both])) if both.sum() >= _FEWEST_FOR_DRIFT else 1.0
-    confidence = _for_each(confidence, selected)
-    low, high = intervals(a, b, selected, rng, confidence)
-    if selected.sum() >= _FEWEST_FOR_DRIFT:
-        # Unchanged ops differ, too, by what the machine did to one run and not to the other. Steps do not show that, but the
-        # median op does, and no interval can be narrower than that.
-        apart = _MAD_TO_DEVIATION * float(np.median(np.abs(np.log(ratio[selected] / drift)))) * _two_sided(confidence)
+    known = int(both.sum()) >= _FEWEST_FOR_DRIFT_OF_STEPS
+    drift = float(np.median(ratio[both])) if known else 1.0
+    each = _for_each(confidence, selected)
+    low, high = intervals(a, b, selected, rng, each)
+    if selected.any():
+        wider = _between_runs(ratio[selected] / drift, each) if known else _MACHINE_MOVES * _two_sided(each)
         middle, width = np.sqrt(low[selected] * high[selected]), np.log(high[selected] / low[selected]) / 2
-        wider = np.exp(np.hypot(width, apart))
-        low[selected], high[selected] = middle / wider, middle * wider
-    return Evidence(drift, ratio / drift, low / drift, high / drift)
+        width = np.hypot(width, wider)
+        low[selected], high[selected] = middle * np.exp(-width), middle * np.exp(width)
+    return Evidence(drift, ratio / drift, *_either_way(low, high, drift), known)
+
+
+def of_whole_step(
+    a: NDArray[np.int64], b: NDArray[np.int64], of_ops: Evidence, rng: np.random.Generator, confidence: float
+) -> tuple[float, float]:
+    """The interval of the ratio of whole steps from one recording on each side, as wide as those of its ops have to be."""
+    low, high = intervals(a[None], b[None], np.ones(1, np.bool_), rng, confidence)
+    wider = (_OPS_MOVE if of_ops.told else _MACHINE_MOVES) * _two_sided(confidence)
+    middle, width = np.sqrt(low * high), np.hypot(np.log(high / low) / 2, wider)
+    low, high = _either_way(middle * np.exp(-width), middle * np.exp(width), of_ops.drift)
+    return float(low[0]), float(high[0])
+
+
+def _either_way(low: Floats, high: Floats, drift: float) -> tuple[Floats, Floats]:
+    """The intervals of ratios that contain both what was measured and that with the drift divided out."""
+    return np.minimum(low, low / drift), np.maximum(high, high / drift)
+
+
+def _between_runs(moved: Floats, confidence: float) -> float:
+    """How far an op that did not change moves from one run to the next, more than the others do, as a logarithm.
+
+    The steps do not show that, but the ops do: `moved` has how far each went, of which the median says what is usual, and
+    those of a few ops count together with what was measured of many.
+    """
+    count = len(moved)
+    deviation = _MAD_TO_DEVIATION * float(np.median(np.abs(np.log(moved))))
+    missing = max(0, _ENOUGH_OPS - count)
+    variance = (missing * _OPS_MOVE**2 + count * deviation**2) / (missing + count)
+    # That of the drift itself, a median, comes on top.
+    variance *= 1 + 1.57 / count
+    return float(np.sqrt(variance)) * student_quantile((1 + confidence) / 2, missing + count)
 
 
 def from_recordings(a: Floats, b: Floats, selected: NDArray[np.bool_], confidence: float) -> Evidence:

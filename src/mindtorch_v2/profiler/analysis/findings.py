@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .._io.terminal import shown
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -31,8 +33,9 @@ class Finding:
         gain = "" if self.gain_ns is None else f" (up to {duration(self.gain_ns)}"
         if gain:
             gain += f", {self.share:.0%} of the recording)" if self.share is not None else ")"
-        place = f"\n  at {self.where}" if self.where else ""
-        return "\n".join([f"[{self.rule}] {self.title}{gain}{place}", f"  {self.detail}", *(f"  - {e}" for e in self.evidence)])
+        place = f"\n  at {shown(self.where)}" if self.where else ""
+        head = f"[{self.rule}] {shown(self.title)}{gain}{place}"
+        return "\n".join([head, f"  {shown(self.detail)}", *(f"  - {shown(fact)}" for fact in self.evidence)])
 
 
 def duration(ns: float) -> str:

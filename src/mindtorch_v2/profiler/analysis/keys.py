@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
+from .._io.terminal import shown
 from ..store.store import EventStore
 from .steps import is_step
 
@@ -21,7 +22,8 @@ class WorkKey(NamedTuple):
     device: int
 
     def __str__(self) -> str:
-        return self.name + (f" {self.shapes}" if self.shapes else "") + (f" in {self.module}" if self.module else "")
+        shapes = f" {shown(self.shapes)}" if self.shapes else ""
+        return shown(self.name) + shapes + (f" in {shown(self.module)}" if self.module else "")
 
 
 def work_keys(store: EventStore, *, shapes: bool = True, modules: bool = True) -> tuple[list[WorkKey], NDArray[np.int64]]:

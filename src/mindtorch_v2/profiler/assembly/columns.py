@@ -187,14 +187,13 @@ def move_memory(turns: Sequence[Turns | None], columns: Columns, lanes: dict[tup
 
 
 def _fit_scopes(columns: Columns, python: PythonRows) -> None:
-    """Change times so that no scope overlaps a visible call partially.
+    """Change times so that no scope overlaps a visible call partially. Steps keep their times: see `tree.beside_steps`.
 
     A scope that was opened inside a call that returned before it (a helper that enters a record_function for its
     caller) begins where that call ends; one that is closed inside a later call ends where that call begins.
     """
     # Those on a lane of their own have no calls around them.
-    chosen = ((columns["kind"] == observer.SCOPE) | (columns["kind"] == observer.STEP)) & (columns.get("lane", 0) <= 0)
-    scopes = np.flatnonzero(chosen)
+    scopes = np.flatnonzero((columns["kind"] == observer.SCOPE) & (columns.get("lane", 0) <= 0))
     if not len(scopes) or not len(python.start):
         return
     order = tree.row_order(python.start, python.end)

@@ -19,6 +19,8 @@ from ..recording.device import DeviceRecorder
 from ..recording.op_inputs import MOST_ARGUMENTS, TOUCH_WIDTH
 from ..recording.recorder import SPAN_BASE, Options, Recorder, ThreadRecording
 from ..store.store import EventStore, StorageNotes, ThreadInfo
+from . import clock_order
+from .clock_order import ClockOrder, going_forward
 from .columns import (
     Columns,
     PerRow,
@@ -46,11 +48,17 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
     """
     end = recorder.clock_end_ns if recorder.clock_end_ns is not None else recorder.clock()
     tables = Tables()
+    orders = [ClockOrder(recorder.clock_start_ns) for _ in recorder.thread_recordings]
     with_lanes = any(recording.tasks is not None for recording in recorder.thread_recordings)
     parts = [
-        _thread_columns(recorder.options, recording, tables, end, release, with_lanes)
-        for recording in recorder.thread_recordings
+        _thread_columns(recorder.options, recording, order, tables, end, release, with_lanes)
+        for recording, order in zip(recorder.thread_recordings, orders, strict=False)  # one may begin meanwhile
     ]
+    steps_back = sum(order.steps_back for order in orders) + (end < recorder.clock_start_ns)
+    if steps_back:
+        end = max(recorder.clock_start_ns, *(int(part["end"].max(initial=end)) for part in parts))
+        metadata = meta.get("metadata") or {}
+        meta["metadata"] = {**metadata, "losses": [*metadata.get("losses", ()), clock_order.loss(steps_back)]}
     columns: Columns = {}
     if len(parts) == 1:
         columns = {**parts[0], "tid": np.int32(0)}
@@ -120,12 +128,19 @@ def _is_written(op: int, position: int) -> bool:
 
 
 def _thread_columns(
-    options: Options, recording: ThreadRecording, tables: Tables, end: int, release: bool, with_lanes: bool
+    options: Options,
+    recording: ThreadRecording,
+    order: ClockOrder,
+    tables: Tables,
+    end: int,
+    release: bool,
+    with_lanes: bool,
 ) -> Columns:
     """The rows of one thread: ops and spans in the order in which they ended, then modules, then Python calls."""
     rows = _moved(recording.rows) if release else np.fromiter(recording.rows[:], np.int64)
     rows = rows.reshape(-1, recording.width)
-    columns = op_columns(recording, np.concatenate([*recording.compacted, rows]) if recording.compacted else rows, tables)
+    table = np.concatenate([*recording.compacted, rows]) if recording.compacted else rows
+    columns = op_columns(recording, order.fixed(table), tables)
     if with_lanes:
         columns["lane"] = _lanes(recording, columns)
     python = python_rows(recording.segments(end), end) if options.with_stack else None
@@ -219,7 +234,7 @@ def foreign_columns(recorder: Recorder, recorded: Columns, foreign: Mapping[str,
 def steps(recorder: Recorder, start: NDArray[np.int64]) -> PerRow:
     """The step in which each row began."""
     marks = recorder.steps[:]
-    moments = np.array([moment for moment, _ in marks], np.int64)
+    moments = going_forward(np.array([moment for moment, _ in marks], np.int64))
     return steps_at(moments, np.array([number for _, number in marks] or [0], np.int32), start)
 
 
@@ -227,6 +242,8 @@ def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Co
     """Memory columns from the rows of each thread, by operating-system thread id. Threads without an op are appended."""
     known = {thread.ident: number for number, thread in enumerate(threads)}
     tables = {ident: np.fromiter(own[:], np.int64).reshape(-1, allocations.WIDTH) for ident, own in list(rows.items())}
+    for table in tables.values():
+        table[:, 0] = going_forward(table[:, 0])
     for ident in tables:
         if ident not in known:  # a thread that allocated and ran no op
             known[ident] = len(threads)

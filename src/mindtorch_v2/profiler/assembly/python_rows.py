@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..recording.python_calls.code_origin import ENTRY, INSIDE, LIBRARY, classify
 from ..recording.python_calls.stream import WIDTH, Called, CallSegment, OpenFrame
 from ..store import tree as _tree
+from .clock_order import going_forward
 
 RETURN, FRAME, BUILTIN = 0, 1, 2
 _ROOT = -1  # the empty stack
@@ -73,7 +74,8 @@ def python_rows(segments: list[CallSegment], end: int, most_frames: int | None =
     most_frames: ValueError if all stacks together have more than that; eight characters of text count as one.
     """
     objects, offsets, moments = _one_stream(segments, end)
-    times = np.fromiter(moments, np.int64, len(objects))
+    times = going_forward(np.fromiter(moments, np.int64, len(objects)))
+    end = max(end, int(times[-1])) if len(times) else end
     target_of, targets = _targets(objects)
     kinds = np.array([t.kind for t in targets], np.int8)[target_of] if targets else np.empty(0, np.int8)
     calls = np.flatnonzero(kinds != RETURN)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 
 from ...version import __version__ as torch_version
+from .._io.terminal import shown
 from . import command, exit_codes
 
 PACKAGE = "mindtorch_v2"
@@ -16,6 +18,7 @@ PACKAGE = "mindtorch_v2"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _write_any_character()
     parser = _parser(arguments[0] if arguments else None)
     args = parser.parse_args(arguments)
     if args.version:
@@ -29,16 +32,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # now, so that a closed pipe raises inside this try
         return code
     except exit_codes.Failure as failure:
-        print(f"mtprof {args.command}: {failure}", file=sys.stderr)
+        print(f"mtprof {args.command}: {shown(str(failure))}", file=sys.stderr)
         return failure.code
     except BrokenPipeError:  # `mtprof table x | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.FINE
     except OSError as error:
-        print(f"mtprof {args.command}: {error}", file=sys.stderr)
+        print(f"mtprof {args.command}: {shown(str(error))}", file=sys.stderr)
         return exit_codes.UNREADABLE
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
+
+
+def _write_any_character() -> None:
+    """Let characters that the terminal's encoding lacks be written escaped, instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _parser(wanted: str | None) -> argparse.ArgumentParser:

@@ -7,6 +7,8 @@ import sys
 import time
 from types import TracebackType
 
+from .._io.terminal import cut, padded, shown, width
+
 _PATIENCE_S = 1.0  # work that takes longer shows a line
 _INTERVAL_S = 0.1
 _DEFAULT_WIDTH = 80
@@ -19,7 +21,7 @@ class ProgressLine:
     """
 
     def __init__(self, text: str) -> None:
-        self._text = "".join(character if character.isprintable() else "?" for character in text)
+        self._text = shown(text)
         self._stream = sys.stderr
         self._enabled = sys.stderr is not None and sys.stderr.isatty()
         self._next_draw = time.monotonic() + _PATIENCE_S
@@ -39,11 +41,11 @@ class ProgressLine:
         self._next_draw = time.monotonic() + _INTERVAL_S
         amount = f": {done / total:.0%} of {total / 1e6:.0f} MB" if total > done else f": {done / 1e6:.0f} MB"
         # A full line would wrap, and could not be erased.
-        self._draw(self._text[: self._width() - 1 - len(amount)] + amount)
+        self._draw(cut(self._text, self._width() - 1 - len(amount)) + amount)
 
     def _draw(self, line: str) -> None:
         # Spaces cover the rest of a longer line: they need no escape codes of the terminal.
-        self._stream.write(f"\r{line.ljust(len(self._shown))}\r{line}")
+        self._stream.write(f"\r{padded(line, width(self._shown), left=True)}\r{line}")
         self._stream.flush()
         self._shown = line
 

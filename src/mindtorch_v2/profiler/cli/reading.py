@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
+from .._io.terminal import shown
 from ..formats import TraceError
 from ..formats._source import Pipe
 from ..results.loaded import LoadedProfile, load
@@ -79,11 +80,24 @@ def check_apart(source: str, target: str) -> None:
         raise Failure("the output would replace the input: name another file with --output", USAGE)
 
 
+def print_written(target: str) -> None:
+    """Print the name of the file that was written: on stderr if that was standard output, where it would be part of it."""
+    taken = os.path.exists(target) and sys.stdout is not None and _is_stdout(target)
+    print(shown(target), file=sys.stderr if taken else sys.stdout)
+
+
+def _is_stdout(target: str) -> bool:
+    try:
+        return os.path.samestat(os.stat(target), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # standard output without a descriptor
+        return False
+
+
 def open_recording(path: str) -> LoadedProfile:
     """Read a recording and note on stderr what could not be read of it."""
     loaded = read_recording(path)
     if not loaded.recovery.intact:
-        print(f"mtprof: {path}: {loaded.recovery}", file=sys.stderr)
+        print(f"mtprof: {shown(path)}: {loaded.recovery}", file=sys.stderr)
     return loaded
 
 

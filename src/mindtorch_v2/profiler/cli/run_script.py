@@ -11,10 +11,11 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..config import _ExperimentalConfig
 from ..profiler import ProfilerAction, profile
+from ..results.loaded import LoadedProfile
 from . import signals
 
 
@@ -33,11 +34,74 @@ class Handle(Protocol):
         """Unregister it."""
 
 
-class Outcome:
-    """How the script ended, and the profile of it."""
+# What a session leaves behind.
+Recording: TypeAlias = profile | LoadedProfile
 
-    def __init__(self, prof: profile, error: BaseException | None) -> None:
-        self.profile = prof
+
+class Session(Protocol):
+    """What a script runs under."""
+
+    def start(self) -> None:
+        """Begin, before the script does."""
+
+    def stop(self) -> None:
+        """End, however the script ended."""
+
+    @property
+    def steps(self) -> int:
+        """How many training steps were counted."""
+
+    @property
+    def recording(self) -> Recording | None:
+        """What was recorded; None if that is nothing at all."""
+
+
+class OwnSession:
+    """The profiler of this package, on all threads.
+
+    `every_step(function)` registers a function to call after each training step; it steps the schedule.
+    """
+
+    def __init__(
+        self,
+        options: dict[str, Any],
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        every_step: Callable[[Callable[[], None]], Handle] | None = None,
+    ) -> None:
+        config = _ExperimentalConfig(profile_all_threads=True)
+        self.profile = profile(experimental_config=config, schedule=schedule, **options)
+        self._every_step = every_step
+        self._handle: Handle | None = None
+
+    def start(self) -> None:
+        """Begin to record, or to wait for the schedule."""
+        if self._every_step is not None:
+            self._handle = self._every_step(self.profile.step)
+        self.profile.start()
+
+    def stop(self) -> None:
+        """End the recording."""
+        self.profile.stop()
+        if self._handle is not None:
+            self._handle.remove()
+
+    @property
+    def steps(self) -> int:
+        """How many training steps were counted."""
+        return self.profile.step_num
+
+    @property
+    def recording(self) -> Recording | None:
+        """The profile; None if the schedule never reached its warm-up."""
+        return None if self.profile.profiler is None else self.profile
+
+
+class Outcome:
+    """How the script ended, and the recording of it."""
+
+    def __init__(self, session: Session, error: BaseException | None) -> None:
+        self.steps = session.steps
+        self.recording = session.recording
         self.error = error
         self._script_trace = None if error is None else _script_frames(error.__traceback__)
 
@@ -61,19 +125,14 @@ class Outcome:
             traceback.print_exception(type(error), error, self._script_trace)
 
     @property
-    def steps(self) -> int:
-        """How many training steps the script made."""
-        return self.profile.step_num
-
-    @property
     def events(self) -> int:
-        """How many events were recorded; 0 if the schedule never reached its warm-up."""
-        return 0 if self.profile.profiler is None else len(self.profile.profiler.store)
+        """How many events were recorded."""
+        return 0 if self.recording is None else len(self.recording._recording())
 
     @property
     def only_python(self) -> bool:
         """Whether nothing but Python calls was recorded."""
-        return self.profile.profiler is None or bool(self.profile.profiler.store.is_python.all())
+        return self.recording is None or bool(self.recording._recording().is_python.all())
 
     @property
     def module_missing(self) -> bool:
@@ -91,25 +150,15 @@ class Outcome:
             raise self.error
 
 
-def run_recorded(
-    target: Target,
-    options: dict[str, Any],
-    schedule: Callable[[int], ProfilerAction] | None,
-    every_step: Callable[[Callable[[], None]], Handle] | None = None,
-) -> Outcome:
-    """Run the target from start to end under a profile of all threads; what it raises is part of the outcome.
-
-    `every_step(function)` registers a function to call after each training step; it steps the schedule.
-    """
-    prof = profile(experimental_config=_ExperimentalConfig(profile_all_threads=True), schedule=schedule, **options)
+def run_recorded(target: Target, session: Session) -> Outcome:
+    """Run the target from start to end in a session; what it raises is part of the outcome."""
     error: BaseException | None = None
     argv, first = sys.argv, sys.path[:1]
-    handle = every_step(prof.step) if every_step is not None else None
     try:
         sys.argv = [target.name, *target.args]
         sys.path[:1] = [os.getcwd() if target.module else os.path.dirname(os.path.realpath(target.name))]
         with signals.sigterm_raises():
-            prof.start()
+            session.start()
             if target.module:
                 runpy.run_module(target.name, run_name="__main__", alter_sys=True)
             else:
@@ -119,11 +168,9 @@ def run_recorded(
     finally:
         # A second signal must not lose the recording.
         with signals.ignored(signal.SIGINT, signal.SIGTERM):
-            prof.stop()
-            if handle is not None:
-                handle.remove()
+            session.stop()
             sys.argv, sys.path[:1] = argv, first
-    return Outcome(prof, error)
+    return Outcome(session, error)
 
 
 def _run_file(path: str) -> None:

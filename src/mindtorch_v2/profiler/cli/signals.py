@@ -6,8 +6,9 @@ import os
 import signal
 import threading
 import types
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
+
+from ..._core.restoring import Actions, restoring
 
 
 class Terminated(SystemExit):
@@ -17,28 +18,21 @@ class Terminated(SystemExit):
         super().__init__(128 + signal.SIGTERM)
 
 
-@contextmanager
-def sigterm_raises() -> Iterator[None]:
+@restoring
+def sigterm_raises(undo: Actions) -> None:
     """Inside, SIGTERM raises Terminated, unless the process ignores or handles it. A script may set its own handler."""
-    if not _on_main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, _raise_terminated)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if _on_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        undo.append(partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
+        signal.signal(signal.SIGTERM, _raise_terminated)
 
 
-@contextmanager
-def ignored(*signals: signal.Signals) -> Iterator[None]:
+@restoring
+def ignored(undo: Actions, *signals: signal.Signals) -> None:
     """Inside, these signals have no effect. Only on the main thread, the one that can set handlers."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in signals if _on_main_thread()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    if _on_main_thread():
+        for number in signals:
+            undo.append(partial(signal.signal, number, signal.getsignal(number)))
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _raise_terminated(number: int, frame: types.FrameType | None) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import os
 
 from .._io.files import write_file
+from .._io.markup import html_text
 from .._io.strict_json import dumps
 from ..store.memory_profile import BEFORE, Action, Category, MemoryProfile
 
@@ -89,10 +89,10 @@ def _page(times: list[int], rows: list[list[int]], device: str) -> str:
         peak = max((row[column] for row in rows), default=0)
         legend.append(f'<li><span style="background:{color}"></span>{title}: at most {peak:,} bytes</li>')
     return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>Memory of {html.escape(device)}</title>
+<html lang="en"><head><meta charset="utf-8"><title>Memory of {html_text(device)}</title>
 <style>body {{ font-family: sans-serif; margin: 2em }} li {{ list-style: none }}
 span {{ display: inline-block; width: 1em; height: 1em; margin-right: .5em }}</style></head>
-<body><h1>Memory of {html.escape(device)}</h1>
+<body><h1>Memory of {html_text(device)}</h1>
 <p>At most {most:,} bytes at a time, over {span / 1000:,.3f} ms.</p>
 <svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" role="img" aria-label="bytes in use by category over time">
 {"".join(areas)}

@@ -1,12 +1,12 @@
-"""Short HTML tables of events and averages for notebooks, without scripts; all text is escaped."""
+"""Short HTML tables of events and averages for notebooks, without scripts; all text goes through html_text()."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 from itertools import islice
 from typing import Any
 
+from .._io.markup import html_text
 from .table import format_memory, format_time, format_time_share
 
 _ROWS = 40
@@ -65,15 +65,15 @@ def _shape_columns(rows: Sequence[Any]) -> list[_Column]:
 
 
 def _table(columns: Sequence[_Column], rows: Sequence[Any], count: int, note: str) -> str:
-    head = "".join(f"<th {_NUMBER}>{escape(title)}</th>" for title, _ in columns)
+    head = "".join(f"<th {_NUMBER}>{html_text(title)}</th>" for title, _ in columns)
     lines = [
-        f"<tr><th {_NAME}>{escape(str(row.key))}</th>"
-        + "".join(f"<td {_NUMBER}>{escape(cell(row))}</td>" for _, cell in columns)
+        f"<tr><th {_NAME}>{html_text(str(row.key), 1000)}</th>"
+        + "".join(f"<td {_NUMBER}>{html_text(cell(row))}</td>" for _, cell in columns)
         + "</tr>"
         for row in rows
     ]
     more = f"; {count - len(rows):,} more are not shown" if count > len(rows) else ""
     return (
-        f'<table><caption style="caption-side:bottom">{escape(note + more)}</caption>'
+        f'<table><caption style="caption-side:bottom">{html_text(note + more)}</caption>'
         f"<thead><tr><th {_NAME}>Name</th>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
     )

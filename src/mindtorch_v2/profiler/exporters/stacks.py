@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._io.files import write_file
+from .._io.stack_lines import stack_frame
 from ..store.store import EventStore
 
 METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total")
-_SEPARATORS = str.maketrans(" ;\t\n\r", "_____")
 
 
 def export(store: EventStore, path: str | os.PathLike[str], *, metric: str = "self_cpu_time_total") -> None:
@@ -37,7 +37,7 @@ def export_rows(rows: Iterable[tuple[Sequence[str], float]], path: str | os.Path
 
 def collapsed(stack: Sequence[str]) -> str:
     """A stack, innermost frame first, as one word: root first, joined by semicolons."""
-    return ";".join(frame.translate(_SEPARATORS) for frame in reversed(stack))
+    return ";".join(map(stack_frame, reversed(stack)))
 
 
 def _metric(store: EventStore, metric: str) -> NDArray[np.int64]:

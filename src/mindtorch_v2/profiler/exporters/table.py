@@ -9,12 +9,14 @@ from itertools import islice
 from math import log10
 from typing import Any, NamedTuple
 
+from .._io.terminal import cut, cut_front, padded, shown, width
 from ..recording.op_facts import counted_by_torch
 
 _GAP = "  "
 _NUMBER_WIDTH = 12
 _NAME_MARGIN = 4
 _CUT = "..."
+_MOST_TEXT = 1_000_000  # characters of a cell
 _SOURCE = "Source Location"
 _FLOP_UNITS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
 _TIME_UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0}
@@ -50,7 +52,7 @@ def format_memory(nbytes: int) -> str:
 
 @dataclass
 class Summary:
-    """Totals and widths over all events, which decide about columns; widths are in characters."""
+    """Totals and widths over all events, which decide about columns; widths are in columns of a terminal."""
 
     count: int = 0
     self_cpu_us: float = 0
@@ -80,13 +82,13 @@ def summarize(events: Iterable[Any]) -> Summary:
             total.self_device_us += device_us
         total.has_device_memory = total.has_device_memory or event.self_device_memory_usage > 0
         total.use_device = total.use_device or event.use_device
-        total.name_width = max(total.name_width, len(event.key))
+        total.name_width = max(total.name_width, text_width(event.key))
         total.has_overloads = total.has_overloads or bool(event.overload_name)
         total.has_nodes = total.has_nodes or event.node_id != -1
         if event.input_shapes:
             total.shapes_width = max(total.shapes_width, len(str(event.input_shapes)))
         if event.stack:
-            total.source_width = max(total.source_width, *map(len, event.stack))
+            total.source_width = max(total.source_width, *map(text_width, event.stack))
         if event.flops is not None and event.flops > 0:
             # As in torch, the unit of the FLOPs column follows the least figure, but only of these: here more ops have FLOPs.
             if event.key in counted_by_torch():
@@ -94,6 +96,11 @@ def summarize(events: Iterable[Any]) -> Summary:
             else:
                 total.least_other_flops = min(total.least_other_flops or event.flops, event.flops)
     return total
+
+
+def text_width(text: str) -> int:
+    """The columns that a name takes in a table that shows all of it."""
+    return width(shown(text, _MOST_TEXT))
 
 
 def is_label(event: Any) -> bool:
@@ -111,8 +118,8 @@ class Column:
     left: bool = False
 
     def write(self, text: Any) -> str:
-        """A cell padded to the width of the column, and the gap after it."""
-        return f"{text!s:{'<' if self.left else '>'}{self.width}}" + _GAP
+        """A cell padded to the width of the column, and the gap after it; what a terminal would obey is shown escaped."""
+        return padded(shown(str(text), _MOST_TEXT), self.width, self.left) + _GAP
 
 
 class _Widths(NamedTuple):
@@ -137,8 +144,10 @@ def _columns(total: Summary, most: _Widths, with_flops: bool, profile_memory: bo
     if total.shapes_width:
         columns.append(Column("Input Shapes", lambda event: str(event.input_shapes)[:shapes_width], shapes_width))
     if total.source_width >= 0:
-        width = _capped(total.source_width, most.source)
-        columns.append(Column(_SOURCE, lambda event: _tail(event.stack[0], width) if event.stack else "", width, True))
+        source_width = _capped(total.source_width, most.source)
+        columns.append(
+            Column(_SOURCE, lambda event: _tail(event.stack[0], source_width) if event.stack else "", source_width, True)
+        )
     least_flops = total.least_flops or total.least_other_flops
     if with_flops and least_flops > 0:
         power = min(max(int(log10(least_flops)) // 3, 0), len(_FLOP_UNITS) - 1)
@@ -149,14 +158,21 @@ def _columns(total: Summary, most: _Widths, with_flops: bool, profile_memory: bo
 def _name_columns(total: Summary, most: _Widths) -> list[Column]:
     def name(event: Any) -> str:
         text: str = event.key
-        if most.name is not None and len(text) >= most.name - len(_CUT):
-            return text[: most.name - len(_CUT)] + _CUT
-        return text
+        if most.name is None:
+            return shown(text, _MOST_TEXT)
+        fitting = most.name - len(_CUT)
+        if fitting < 0:  # as in torch, that many characters are left out at the end
+            return shown(text[:fitting], _MOST_TEXT) + _CUT
+        visible = shown(text[: most.name], _MOST_TEXT)
+        return cut(visible, fitting) + _CUT if len(text) >= fitting or width(visible) >= fitting else visible
 
-    width = _capped(total.name_width, most.name)
-    columns = [Column("Name", name, width)]
+    def overload(event: Any) -> str:
+        text = shown(event.overload_name or "", _MOST_TEXT)
+        return text if most.name is None or width(text) <= most.name else cut(text, most.name - len(_CUT)) + _CUT
+
+    columns = [Column("Name", name, _capped(total.name_width, most.name))]
     if total.has_overloads:
-        columns.append(Column("Overload Name", lambda event: event.overload_name, width))
+        columns.append(Column("Overload Name", overload, columns[0].width))
     return columns
 
 
@@ -206,17 +222,18 @@ def _memory_column(title: str, attribute: str) -> Column:
     return Column(title, lambda event: format_memory(getattr(event, attribute)))
 
 
-def _capped(width: int, most: int | None) -> int:
-    width += _NAME_MARGIN
-    return width if most is None else min(width, most)
+def _capped(columns: int, most: int | None) -> int:
+    columns += _NAME_MARGIN
+    return columns if most is None else min(columns, most)
 
 
-def _tail(frame: str, width: int) -> str:
+def _tail(frame: str, columns: int) -> str:
     """The end of a frame, where the function's name is."""
-    if len(frame) <= width:
-        return frame
-    frame = frame[len(frame) - width :]
-    return _CUT + frame[len(_CUT) :] if len(frame) > len(_CUT) else frame
+    text = shown(frame[max(0, len(frame) - columns) :], _MOST_TEXT)
+    if len(frame) <= columns and width(text) <= columns:
+        return text
+    text = cut_front(text, columns)
+    return _CUT + cut_front(text, columns - len(_CUT)) if width(text) > len(_CUT) else text
 
 
 def _flops(flops: float | None, scale: float) -> str:
@@ -275,7 +292,7 @@ def build_table(
     ]
     if total.has_device_time:
         device = (total.use_device or "").upper()
-        lines.append(f"Self {device} time total: {format_time(total.self_device_us, time_unit)}")
+        lines.append(f"Self {shown(device)} time total: {format_time(total.self_device_us, time_unit)}")
     if dropped:
         lines.append(f"Dropped events: {dropped}")
     return "\n".join([*lines, ""])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .._io.utf8 import utf8
+
 _NUMBER, _FIXED64, _BYTES = 0, 1, 2
 
 
@@ -35,7 +37,7 @@ def message(field: int, body: bytes) -> bytes:
 
 def text(field: int, value: str) -> bytes:
     """A field of type string; characters that UTF-8 cannot encode are replaced."""
-    return message(field, value.encode("utf-8", "replace"))
+    return message(field, utf8(value))
 
 
 def packed(field: int, values: list[int]) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._io.terminal import shown
+
 NOT_STRICT = "some of it is not strict JSON"
 
 
@@ -59,5 +61,5 @@ class Recovery:
         parts = ["complete" if self.complete else "cut off before its end"]
         if self.bytes_dropped:
             parts.append(f"{self.bytes_dropped} bytes could not be read")
-        parts += [f"{count} x {reason}" for reason, count in self.skipped.items()]
-        return "; ".join([*parts, *self.notes])
+        parts += [f"{count} x {shown(reason)}" for reason, count in self.skipped.items()]
+        return "; ".join([*parts, *map(shown, self.notes)])

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 
+from .._io.csv_cells import csv_cell
 from .._io.files import write_file
 from ..store.store import EventStore
 from ..views.tabular import Table, file_table
@@ -23,12 +24,15 @@ def export(
     group_by_input_shape: bool = False,
     group_by_stack_n: int = 0,
 ) -> None:
-    """Write a recording's rows, or its averages if `what` is "averages", gzipped if the name ends in .gz."""
+    """Write a recording's rows, or its averages if `what` is "averages", gzipped if the name ends in .gz.
+
+    Text that a spreadsheet would take for a formula has an apostrophe in front.
+    """
     write_file(path, _blocks(file_table(store, what, group_by_input_shape, group_by_stack_n)))
 
 
 def _blocks(table: Table) -> Iterator[bytes]:
-    rows = zip(*table.values(), strict=True)
+    rows = zip(*(map(csv_cell, column) for column in table.values()), strict=True)
     block: list[tuple[object, ...]] = [tuple(table)]
     while block:
         text = io.StringIO(newline="")

@@ -6,6 +6,7 @@ import io
 import os
 
 from .._io.files import write_file
+from .._io.utf8 import utf8
 from ..store.store import EventStore
 from ..views.tabular import file_table, import_extra
 
@@ -22,5 +23,10 @@ def export(
     arrow = import_extra("pyarrow", "parquet", "writing Parquet")
     parquet = import_extra("pyarrow.parquet", "parquet", "writing Parquet")
     file = io.BytesIO()
-    parquet.write_table(arrow.table(file_table(store, what, group_by_input_shape, group_by_stack_n)), file)
+    table = file_table(store, what, group_by_input_shape, group_by_stack_n)
+    parquet.write_table(arrow.table({name: list(map(_cell, cells)) for name, cells in table.items()}), file)
     write_file(path, [file.getvalue()])
+
+
+def _cell(value: object) -> object:
+    return utf8(value).decode() if isinstance(value, str) else value

@@ -19,7 +19,7 @@ from .._io.files import write_file
 from ..store.store import COLUMNS, EventStore
 from ._source import Progress
 from .saved_file import coding
-from .saved_file.frames import END, LOG, MEMORY, META, ROWS, TABLE, frame, header
+from .saved_file.frames import END, LOG, MEMORY, META, MOST_PAYLOAD, ROWS, TABLE, frame, header
 from .saved_file.layout import (
     AS_RECORDED,
     COLUMN_HEAD,
@@ -69,10 +69,18 @@ class Writer:
             yield from self.table("frames", new)
             entries = [[self._frame_numbers[text] for text in stack] for stack in entries]
         for at in range(0, len(entries), ENTRIES_PER_FRAME):
-            part = entries[at : at + ENTRIES_PER_FRAME]
-            head = TABLE_HEAD.pack(TABLES.index(table), self._counts[table], len(part))
-            yield frame(TABLE, head + _json([_plain(entry) for entry in part]))
-            self._counts[table] += len(part)
+            yield from self._table_part(table, entries[at : at + ENTRIES_PER_FRAME])
+
+    def _table_part(self, table: str, part: Sequence[Any]) -> Iterator[bytes]:
+        head = TABLE_HEAD.pack(TABLES.index(table), self._counts[table], len(part))
+        body = head + _json([_plain(entry) for entry in part])
+        if len(body) > MOST_PAYLOAD and len(part) > 1:  # long names
+            half = len(part) // 2
+            yield from self._table_part(table, part[:half])
+            yield from self._table_part(table, part[half:])
+            return
+        yield frame(TABLE, body)
+        self._counts[table] += len(part)
 
     def rows(self, columns: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
         """Further rows. A reader fills columns that are left out with the default of OPTIONAL."""
@@ -100,6 +108,17 @@ class Writer:
                 data = coding.encode(part[:, column])
                 body.write(COLUMN_HEAD.pack(column, len(data)) + data)
             yield frame(LOG, body.getvalue())
+
+    def counts(self) -> tuple[dict[str, int], int, int, int]:
+        """How much has been encoded so far, for go_back()."""
+        return dict(self._counts), len(self._frame_numbers), self._rows, self._memory
+
+    def go_back(self, counts: tuple[dict[str, int], int, int, int]) -> None:
+        """Forget the frames since counts(): they did not get into the file."""
+        tables, frames, self._rows, self._memory = counts
+        self._counts = dict(tables)
+        for text in list(self._frame_numbers)[frames:]:
+            del self._frame_numbers[text]
 
     def end(self) -> bytes:
         """The last frame of a complete file, with the numbers of rows."""

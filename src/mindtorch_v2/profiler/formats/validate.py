@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
+from .._io.terminal import shown
 from ..store import tree
 from ..store.store import EventStore
 from ..views.event_list import EventList
@@ -43,7 +44,7 @@ class Problem(NamedTuple):
     detail: str
 
     def __str__(self) -> str:
-        return f"{self.severity}: {self.check}: {self.detail}"
+        return f"{self.severity}: {self.check}: {shown(self.detail)}"
 
 
 def validate(recording: Any) -> list[Problem]:
@@ -113,7 +114,7 @@ def _nesting(store: EventStore) -> Iterator[Problem]:
     parent = store.parent
     inner = np.flatnonzero(parent >= 0)
     above = parent[inner]
-    outside = (store.start[inner] < store.start[above]) | (store.end[inner] > store.end[above])
+    outside = (store.start[inner] < store.start[above]) | (store.nested_end[inner] > store.nested_end[above])
     if outside.any():
         yield Problem(ERROR, "nesting", f"{int(outside.sum())} events are not inside their parents")
     crossed = _overlapping(store)
@@ -145,11 +146,11 @@ def _overlapping(store: EventStore) -> NDArray[np.intp]:
     rows, group = rows[order], group[order]
     # The latest end so far within a group. An offset per group lets one running maximum serve all groups.
     first = np.append(True, group[1:] != group[:-1])
-    end = store.end[rows] - int(store.start.min())
+    end = store.nested_end[rows] - int(store.start.min())
     offset = np.cumsum(first).astype(np.float64) * (float(end.max()) + 1)
     latest = np.maximum.accumulate(end + offset)
     latest_row = np.maximum.accumulate(np.where(end + offset >= latest, np.arange(len(rows)), 0))
-    crosses = np.flatnonzero(~first[1:] & (store.start[rows[1:]] < store.end[rows[latest_row[:-1]]])) + 1
+    crosses = np.flatnonzero(~first[1:] & (store.start[rows[1:]] < store.nested_end[rows[latest_row[:-1]]])) + 1
     return np.column_stack([rows[crosses], rows[latest_row[crosses - 1]]])
 
 
@@ -161,7 +162,8 @@ def _self_times(store: EventStore) -> Iterator[Problem]:
     for thread in np.unique(store.tid[host]).tolist() if len(store.segments) == 1 else ():
         rows = host & (store.tid == thread)
         alone = int(store.self_ns[rows].sum())
-        covered = int(store.duration[rows & (store.parent < 0)].sum())
+        roots = rows & (store.parent < 0)
+        covered = int((store.nested_end[roots] - store.start[roots]).sum())
         if alone != covered and thread not in crossed:
             yield Problem(
                 ERROR,
@@ -221,6 +223,9 @@ def _losses(store: EventStore) -> Iterator[Problem]:
     recovery = store.metadata.get("recovery")
     if isinstance(recovery, dict) and not recovery.get("complete", True):
         yield Problem(NOTE, "losses", "the recording was recovered from a file that was cut off")
+    losses = store.metadata.get("losses")
+    for loss in losses if isinstance(losses, list) else ():
+        yield Problem(NOTE, "losses", str(loss)[:500])
     if store.dropped_events:
         yield Problem(NOTE, "losses", f"{store.dropped_events} events were dropped while recording")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import warnings
+from contextlib import suppress
 from typing import Protocol
 
 from ..._dispatch import observer
@@ -47,8 +48,11 @@ def _before_fork() -> None:
 
 
 def _in_parent() -> None:
-    observer.observers_lock.release()
-    recorders_lock.release()
+    # A lock that is not held was being waited for when an interrupt came; the other one must not stay held.
+    with suppress(RuntimeError):
+        observer.observers_lock.release()
+    with suppress(RuntimeError):
+        recorders_lock.release()
 
 
 def _in_child() -> None:

@@ -12,6 +12,7 @@ from threading import get_ident, get_native_id
 from typing import Any
 
 from ..._core import storage, threads
+from ..._core.cpython import code_without_signals_at_entry, without_signals_at_entry
 from ..._core.storage import MemoryListener, owner_of
 from .python_calls.code_origin import inner_code
 
@@ -38,7 +39,7 @@ class MemoryLog:
             self._install(_every_thread(self._rows_of_caller, self._clock))
             return
         mine, alone = get_ident(), len(threads.states()) == 1
-        watcher = _any_thread(self._rows_of_caller(), self._clock, self._hidden_from_tracer)
+        watcher = _any_thread(self._rows_of_caller(), self._clock)
         checked = _only_on(mine, partial(get_ident) if self._hidden_from_tracer else get_ident, watcher)
         self._install(watcher if alone else checked)
         if alone:
@@ -51,9 +52,10 @@ class MemoryLog:
             threads.started.append(no_longer_alone)
 
     def stop(self) -> None:
-        """Remove the storage hooks."""
+        """Remove the storage hooks; those that are not there are no error."""
         if self._begin_check is not None:
-            threads.started.remove(self._begin_check)
+            if self._begin_check in threads.started:
+                threads.started.remove(self._begin_check)
             self._begin_check = None
         if self._watcher is not None:
             storage.remove_memory_listener(self._watcher)
@@ -67,32 +69,60 @@ class MemoryLog:
         return self.rows.setdefault(get_native_id(), [])
 
 
-def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: bool) -> MemoryListener:
+def _any_thread(rows: list[int], clock: Callable[[], int]) -> MemoryListener:
     """Hooks that append to one list, whichever thread calls. Most arrays own their memory: those cost no further call."""
     append = rows.extend
-    # Tensors end anywhere, where calls of builtins are traced; allocations happen inside ops, where the tracer is paused.
-    extend, now, address = (partial(append), partial(clock), partial(id)) if hidden_from_tracer else (append, clock, id)
+    # Tensors end anywhere. Their finalizers make no call: a tracer would see it, and after it a signal would be handled. What a
+    # handler raises in a finalizer is dropped, and with it the user's interrupt and the row.
+    times, address = iter(clock, -1), _Address()
 
     def on_alloc(array: Any, when: int) -> None:
         owner = owner_of(array)
         append((when or clock(), owner.nbytes, id(owner)))
 
+    @without_signals_at_entry
     def tensor_freed(tensor: Any) -> None:
-        if tensor._storage is None:
+        nonlocal rows
+        try:
+            if tensor._storage is not None:
+                return
             array = tensor._array
-            if array.base is not None:
-                array = owner_of(array)
-            extend((now(), FREED, address(array)))
+        except AttributeError:  # an interrupt came while the tensor was made
+            return
+        if array.base is not None:
+            array = owner_of(array)
+        for now in times:
+            rows += (now, FREED, address[array])
+            break
 
+    @without_signals_at_entry
     def storage_freed(storage: Any) -> None:
-        if not storage.external:
-            extend((now(), FREED, address(storage.owner)))
+        nonlocal rows
+        try:
+            if storage.external:
+                return
+            owner = storage.owner
+        except AttributeError:  # an interrupt came while the storage was made
+            return
+        for now in times:
+            rows += (now, FREED, address[owner])
+            break
 
     return MemoryListener(append, on_alloc, tensor_freed, storage_freed)
 
 
+class _Address:
+    """`address[x]` is id(x), without a call instruction."""
+
+    __slots__ = ()
+    __getitem__: Any = id
+
+
 # What runs at the end of every tensor while memory is recorded: tracers of Python calls leave it out.
-FINALIZERS = inner_code(_any_thread, "tensor_freed"), inner_code(_any_thread, "storage_freed")
+FINALIZERS = (
+    code_without_signals_at_entry(inner_code(_any_thread, "tensor_freed")),
+    code_without_signals_at_entry(inner_code(_any_thread, "storage_freed")),
+)
 
 
 def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryListener) -> MemoryListener:
@@ -112,10 +142,12 @@ def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], i
     """Hooks that append to the list of the thread that calls."""
 
     class Own(threading.local):
-        """`own.extend` is that of the calling thread's rows."""
+        """`own.extend` is that of the calling thread's rows; its finalizers append to them."""
 
         def __init__(self) -> None:
-            self.extend = rows_of_caller().extend
+            rows = rows_of_caller()
+            self.extend = rows.extend
+            _, _, self.tensor_freed, self.storage_freed = _any_thread(rows, clock)
 
     own = Own()
 
@@ -126,12 +158,12 @@ def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], i
         owner = owner_of(array)
         own.extend((when or clock(), owner.nbytes, id(owner)))
 
+    @without_signals_at_entry
     def tensor_freed(tensor: Any) -> None:
-        if tensor._storage is None:
-            own.extend((clock(), FREED, id(owner_of(tensor._array))))
+        own.tensor_freed(tensor)
 
+    @without_signals_at_entry
     def storage_freed(storage: Any) -> None:
-        if not storage.external:
-            own.extend((clock(), FREED, id(storage.owner)))
+        own.storage_freed(storage)
 
     return MemoryListener(extend, on_alloc, tensor_freed, storage_freed)

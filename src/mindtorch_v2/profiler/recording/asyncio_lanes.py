@@ -1,4 +1,6 @@
-"""asyncio tasks that take turns on one thread: each task whose scopes overlap those of another gets a lane of its own.
+"""Tasks that take turns on one thread: each task whose scopes overlap those of another gets a lane of its own.
+
+Tasks are those of asyncio, of trio, and greenlets (see `current_task`). Each has its own context variables.
 
 A scope may contain an `await`, so scopes of two tasks can overlap in time without one being inside the other. Ops cannot, so
 at any moment one task runs. From the first scope that a task opens, the thread's TaskLog notes when another task's turn begins.
@@ -7,47 +9,24 @@ at any moment one task runs. From the first scope that a task opens, the thread'
 from __future__ import annotations
 
 import itertools
-import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Task
+from .current_task import Task, name_of
 
 # The lane of the running task, 0 outside of tasks. A task that opens no scope inherits the lane of the task that created it.
 _current_lane: ContextVar[int] = ContextVar("lane of the task", default=0)
 _numbers = itertools.count(1)
-_modules = sys.modules
 Turns = Sequence[tuple[int, int]] | NDArray[np.int64]  # rows of moment and lane
 _ON_LANES = (observer.OP, observer.BACKWARD, observer.ENGINE, observer.SCOPE, observer.STEP)
-
-
-def _no_loop() -> None:
-    """Stands for asyncio's own function until the program has imported asyncio."""
-
-
-_running_loop: Callable[[], AbstractEventLoop | None] = _no_loop
-
-
-def current_task() -> Task[Any] | None:
-    """The asyncio task that runs on this thread, None if there is none. Does not import asyncio."""
-    global _running_loop  # noqa: PLW0603  found once, since every scope asks
-    if _running_loop() is None:
-        if _running_loop is not _no_loop or "asyncio.tasks" not in _modules:
-            return None
-        _running_loop = _modules["asyncio.events"]._get_running_loop
-        return current_task()
-    task: Task[Any] | None = _modules["asyncio.tasks"].current_task()
-    return task
 
 
 class TaskLog:
@@ -55,18 +34,18 @@ class TaskLog:
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
-        self._lanes: weakref.WeakKeyDictionary[Task[Any], int] = weakref.WeakKeyDictionary()
+        self._lanes: weakref.WeakKeyDictionary[Task, int] = weakref.WeakKeyDictionary()
         self._turns: list[tuple[int, int]] = []  # (from this moment on, this lane)
         self._lane = 0  # whose turn it is
         self._last = 0  # time of the last event
 
-    def entered(self, task: Task[Any] | None, moment: int) -> None:
+    def entered(self, task: Task | None, moment: int) -> None:
         """Called when a scope begins; `task` is the one that opens it, None outside of tasks."""
         if task is not None:
             lane = self._lanes.get(task)
             if lane is None:
                 lane = self._lanes[task] = next(_numbers)
-                self.names[lane] = task.get_name()
+                self.names[lane] = name_of(task)
             if _current_lane.get() != lane:
                 _current_lane.set(lane)
         self._turn(moment)

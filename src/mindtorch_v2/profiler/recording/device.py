@@ -79,8 +79,13 @@ class DeviceRecorder:
     # ------------------------------------------------------------------ after the recording
 
     def stop(self) -> None:
-        """Wait for what was launched and read when it ran. Launches of which a failed device tells nothing are counted."""
-        observer.remove_device_listener(self)
+        """Wait for what was launched and read when it ran. Launches of which a failed device tells nothing are counted.
+
+        If that is interrupted, stop() can be called again.
+        """
+        self.withdraw()
+        rows: list[tuple[Any, ...]] = []
+        lost = 0
         offsets: dict[int, int] = {}
         floor: dict[Any, int] = {}
         for number, (launch, returned, last) in enumerate(self._done):
@@ -92,16 +97,22 @@ class DeviceRecorder:
                 offset = offsets[stream.device_index]
                 start, end = launch.first.timestamp_ns() + offset, last.timestamp_ns() + offset
             except RuntimeError as error:
-                if not self.lost:
+                if not lost:
                     warnings.warn(f"the device no longer tells when its work ran: {error}", RuntimeWarning, stacklevel=2)
-                self.lost += 1
+                lost += 1
                 continue
             # The device counts microseconds and the clocks are compared with an error of a few: no kernel runs before it was
             # launched, nor before the one ahead of it in its stream was done.
             start = max(start, launch.began, floor.get(stream, 0))
             end = floor[stream] = max(start, end)
-            self.rows.append((launch, returned, number, start, end))
-        self._done.clear()
+            rows.append((launch, returned, number, start, end))
+        self.rows += rows
+        self.lost += lost
+        self._done = []
+
+    def withdraw(self) -> None:
+        """Listen no longer."""
+        observer.remove_device_listener(self)
 
     def add_to_columns(
         self, columns: dict[str, Any], threads: list[ThreadInfo], name: Callable[[str], int], step_of: Callable[[Any], Any]

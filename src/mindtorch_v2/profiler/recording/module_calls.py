@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.cpython import without_signals_at_entry
 from ..._core.storage import owner_of
 from ..store import tree
 
@@ -54,8 +55,9 @@ class ModuleLog:
         self._events: list[int] = []
         # For callers that do inline what `enter` does with a known module, and `leave`.
         ident, now = (partial(id), partial(clock)) if hidden_from_tracer else (id, clock)
-        self.direct = (self._events, self._known, ident, now)
-        self.enter, self.leave = _functions(self._events, self._known, self._register, now, ident)
+        times = iter(clock, -1)
+        self.direct = (self._events, self._known, ident, now, times)
+        self.enter, self.leave = _functions(self._events, self._known, self._register, now, ident, times)
 
     def start(self) -> None:
         """Begin with no call open: those under way are not recorded."""
@@ -123,8 +125,12 @@ def _functions(
     register: Callable[[Any], int],
     clock: Callable[[], int],
     ident: Callable[[Any], int],
+    times: Iterator[int],
 ) -> tuple[Callable[[Any], None], Callable[[Any], None]]:
-    """The functions for the start and end of a call. The list grows by `+=`: a method call would be traced."""
+    """The functions for the start and end of a call. The list grows by `+=`: a method call would be traced.
+
+    The end takes the time from an iterator: after a call of the clock a signal would be handled, and the end be missing.
+    """
 
     def enter(module: Any) -> None:
         nonlocal events
@@ -134,15 +140,23 @@ def _functions(
             number = register(module)
         events += (number, clock())
 
+    @without_signals_at_entry
     def leave(module: Any) -> None:
         nonlocal events
-        events += (_ENDS, clock())
+        for now in times:
+            events += (_ENDS, now)
+            break
 
     return enter, leave
 
 
 def calls_of(events: NDArray[np.int64], end: int) -> NDArray[np.int64]:
-    """Rows of module number, start and end from a log's events; calls still under way end at `end`."""
+    """Rows of module number, start and end from a log's events; calls still under way end at `end`.
+
+    An event has the latest time that was read by then: the clock may have gone back.
+    """
+    events = np.column_stack([events[:, 0], np.maximum.accumulate(events[:, 1])])
+    end = max(end, int(events[-1, 1])) if len(events) else end
     bounds = [*np.flatnonzero(events[:, 0] == _BEGINS).tolist(), len(events)]
     parts = [np.empty((0, 3), np.int64)]
     for first, last in itertools.pairwise(bounds):

@@ -10,9 +10,10 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from ..._core.cpython import without_signals_at_entry
 from ..._core.threads import threads
 from ..._dispatch import entry_globals, observer
-from .asyncio_lanes import current_task
+from .current_task import current_task, libraries
 from .recorder import Scope, recorders_by_thread
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -36,6 +37,10 @@ class record_function(Scope):
         self.began = _NEVER_ENTERED
         self.recorders = None
 
+    def __reduce__(self) -> Any:
+        """A copy or a pickle is a label of the same name that was not entered."""
+        return type(self), (self.name, self.args)
+
     def __enter__(self) -> record_function:
         if self.name.__class__ is not str or self.args is not None:
             _check(self.name, self.args)
@@ -44,28 +49,39 @@ class record_function(Scope):
                 self._close()
             recorders = recorders_by_thread.get(id(threads.state))
             if recorders is not None:
-                self.recorders = recorders
                 if recorders.pending:
                     recorders.resolve()
-                recorders.scopes.append(self)
+                scopes = recorders.scopes
                 self.began = perf_counter_ns()
-                if "asyncio" in _modules:
+                if libraries.modules != len(_modules):
+                    libraries.look()
+                if libraries.current:
                     task = current_task()
                     if task is not None or recorders.tasks is not None:
                         recorders.enter(self, task)
+                # The change, without a call: the scope is open, or an interrupt came before.
+                self.recorders = recorders
+                scopes += (self,)
                 return self
         self.began = 0
         return self
 
+    @without_signals_at_entry
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         if self.recorders is not None:
             self._close()
         elif self.began == _NEVER_ENTERED:
             raise AssertionError("Expected record to be set")
 
+    @without_signals_at_entry
     def _close(self) -> None:
         recorders, self.recorders = self.recorders, None
         assert recorders is not None
+        scopes = recorders.scopes
+        if scopes and scopes[-1] is self:
+            del scopes[-1]
+        else:
+            scopes.remove(self)
         recorders.close(self, perf_counter_ns())
 
     def __call__(self, function: _Function) -> _Function:

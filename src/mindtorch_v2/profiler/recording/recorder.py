@@ -14,22 +14,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns, time_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._core import threads as all_threads
+from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState, threads
 from ..._dispatch import observer
 from .allocations import MemoryLog
 from .asyncio_lanes import TaskLog
+from .current_task import Task
 from .module_calls import ModuleLog
 from .op_inputs import TEXT_INPUT, Captures
 from .python_calls.stream import CallSegment, PythonCallLog, PythonCallWindow
-
-if TYPE_CHECKING:
-    from asyncio import Task
 
 AppendRow = Callable[[tuple[int, ...]], None]
 CaptureByOp = Mapping[int, Callable[..., None]]  # by op id: a function of start, end, sequence number and the op's arguments
@@ -106,6 +105,7 @@ class ThreadRecording:
         self.touched: list[int] = []  # a row of TOUCH_WIDTH numbers for every storage that an op was given
         self.width = SHAPES_WIDTH if options.captures_arguments else PLAIN_WIDTH
         self.since = 0
+        self.paused_at = -1  # when its open scopes were last ended by a pause
         self.append_row: AppendRow | None = None
         self.capture_by_op: CaptureByOp | None = None
         self.span: Span
@@ -144,8 +144,11 @@ class ThreadRecording:
         self.ident = threading.get_native_id()
         self.name = threading.current_thread().name
         if self.with_stack:
-            self.window = recorders.python_log(self._clock).open()
-            self.windows.append(self.window)
+            log = recorders.python_log(self._clock)
+            window = PythonCallWindow(log)
+            self.windows += (window,)
+            self.window = window
+            log.open(window)
 
     def stop(self, recorders: ThreadRecorders, end: int) -> None:
         """Close the logs of Python and module calls; calls under way end at `end`."""
@@ -155,16 +158,29 @@ class ThreadRecording:
         if self.modules is not None:
             self.modules.stop(end)
 
+    def end_scopes(self, scopes: Sequence[Scope], end: int) -> None:
+        """Append the rows of scopes that are still open, all at once: an interrupt leaves all of them or none."""
+        rows: list[int] = []
+        for scope in scopes:
+            rows += self._scope_row(scope, max(end, scope.began))  # another thread may have opened it just now
+        self.rows += rows
+
     def segments(self, end: int) -> list[CallSegment]:
         """The Python calls so far; a segment that is still open ends at `end`."""
         return [segment for window in self.windows for segment in window.segments(end)]
 
     def scope(self, scope: Scope, end: int) -> None:
         """Append the row of a user's scope that ends now."""
-        if scope.args is None or self.append_row is not None:
-            self.span(scope.name, scope.kind, scope.began, end, -1)
-        elif scope.began >= self.since:
-            self.rows.extend((self.spans[scope.name, scope.kind], scope.began, end, -1, self.keys[TEXT_INPUT]))
+        self.rows += self._scope_row(scope, end)
+
+    def _scope_row(self, scope: Scope, end: int) -> tuple[int, ...]:
+        """The row of a user's scope; none for one that began before the recording."""
+        if scope.began < self.since:
+            return ()
+        row = (self.spans[scope.name, scope.kind], scope.began, end, -1)
+        if self.width == PLAIN_WIDTH:
+            return row
+        return (*row, -1 if scope.args is None else self.keys[TEXT_INPUT])
 
 
 def _start_with_first_row(recording: ThreadRecording, recorders: ThreadRecorders) -> None:
@@ -176,7 +192,8 @@ def _start_with_first_row(recording: ThreadRecording, recorders: ThreadRecorders
 
     def resolve(on_its_thread: bool) -> None:
         recording.resolve = None
-        recorders.pending.remove(resolve)
+        if resolve in recorders.pending:
+            recorders.pending.remove(resolve)
         recording.append_row, recording.capture_by_op, recording.span = append_row, capture_by_op, span
         recorders.connect()
         if on_its_thread:
@@ -235,7 +252,7 @@ class ThreadRecorders:
         self.recordings: list[ThreadRecording] = []
         self.scopes: list[Scope] = []
         self._python: PythonCallLog | None = None
-        self.tasks: TaskLog | None = None  # from the first scope that an asyncio task opens
+        self.tasks: TaskLog | None = None  # from the first scope that a task opens
         self.pending: list[Callable[[bool], None]] = []  # `resolve` of recordings that wait for the thread's first event
 
     def resolve(self) -> None:
@@ -243,8 +260,8 @@ class ThreadRecorders:
         for resolve in list(self.pending):
             resolve(True)
 
-    def enter(self, scope: Scope, task: Task[Any] | None) -> None:
-        """Note that a scope begins, at scope.began; `task` is the asyncio task that opens it, or None."""
+    def enter(self, scope: Scope, task: Task | None) -> None:
+        """Note that a scope begins, at scope.began; `task` is the one that opens it, or None."""
         if self.tasks is None:
             self.tasks = TaskLog()
             for recording in self.recordings:
@@ -265,8 +282,9 @@ class ThreadRecorders:
         self.connect()
 
     def remove(self, recording: ThreadRecording) -> None:
-        """Hand this recording no more events."""
-        self.recordings.remove(recording)
+        """Hand this recording no more events; one that is not there is no error."""
+        if recording in self.recordings:
+            self.recordings.remove(recording)
         self.connect()
 
     def connect(self) -> None:
@@ -297,9 +315,7 @@ class ThreadRecorders:
 
     def close(self, scope: Scope, end: int) -> None:
         """End a scope in every recording; one that started after the scope did not see it begin and skips it."""
-        if self.scopes and self.scopes[-1] is scope:
-            self.scopes.pop()
-        else:
+        if scope in self.scopes:
             self.scopes.remove(scope)
         if self.tasks is not None:
             self.tasks.left(end)
@@ -382,33 +398,46 @@ class Recorder:
         self.steps: list[tuple[int, int]] = []
         self.memory = MemoryLog(options.all_threads, clock, options.with_stack) if options.profile_memory else None
         self._by_state: dict[int, ThreadRecording] = {}
+        self._paused_at: int | None = None
         self.foreign: list[ForeignRows] = []
+        self.losses: list[str] = []  # what could not be recorded, in words
 
     def start(self, step: int = 0) -> None:
         """Begin to record the calling thread, or with options.all_threads every thread."""
         self.wall_start_ns = time_ns()
         self.clock_start_ns = self.clock()
-        self.steps.append((self.clock_start_ns, step))
+        # The mark makes it one that has started, so it comes last; events of the moment in between have the first mark's step.
         self.resume()
+        self.steps += ((self.clock_start_ns, step),)
 
     def step(self, number: int) -> None:
         """Events from now on belong to step `number`."""
         self.steps.append((self.clock(), number))
 
     def stop(self) -> None:
-        """End the recording; scopes that are still open end with it."""
+        """End the recording; scopes that are still open end with it. Whatever arrives meanwhile, it has ended afterwards."""
+        carry_out([self._stop])
+
+    def _stop(self) -> None:
+        end = self._pause() if self.running else self.clock()
         if self.clock_end_ns is None:
-            self.clock_end_ns = self.pause() if self.running else self.clock()
+            self.clock_end_ns = max(end, self.clock_start_ns)  # the clock may have been replaced by one that is behind
 
     def resume(self) -> None:
-        """Begin to record, or go on after pause()."""
-        with recorders_lock:
-            self._resume()
+        """Begin to record, or go on after pause(). If that is interrupted, nothing records."""
+        try:
+            with recorders_lock:
+                self._resume()
+        except BaseException:
+            carry_out([self._pause])
+            raise
 
     def _resume(self) -> None:
+        self._paused_at = None
         self.running = True
         observer.expect_one_thread(hidden_from_tracer=self.options.with_stack)
-        active_recorders.append(self)
+        active = active_recorders
+        active += (self,)
         observer.acquire()
         if self.options.all_threads:
             all_threads.started.append(self._attach)
@@ -421,23 +450,30 @@ class Recorder:
 
     def pause(self) -> int:
         """Record no more until resume(); returns the time. Open scopes end then, as far as this recording is concerned."""
-        with recorders_lock:
-            return self._pause()
+        carry_out([self._pause])
+        assert self._paused_at is not None
+        return self._paused_at
 
     def _pause(self) -> int:
-        if self.memory is not None:
-            self.memory.stop()
-        end = self.clock()
-        if self.options.all_threads:
-            all_threads.started.remove(self._attach)
-        for recording in self.thread_recordings:
-            self._detach(recording, end)
-        observer.release()
-        active_recorders.remove(self)
-        if not active_recorders:
-            observer.expect_threads()
-        self.running = False
-        return end
+        """Take everything out that _resume() put in. What is not there is left out, so that it may be begun again."""
+        with recorders_lock:
+            if self.memory is not None:
+                self.memory.stop()
+            if self._paused_at is None:
+                self._paused_at = self.clock()
+            if self._attach in all_threads.started:
+                all_threads.started.remove(self._attach)
+            for recording in self.thread_recordings:
+                self._detach(recording, self._paused_at)
+            if self in active_recorders:
+                try:
+                    active_recorders.remove(self)
+                finally:
+                    observer.release()
+            if not active_recorders:
+                observer.expect_threads()
+            self.running = False
+            return self._paused_at
 
     def records_thread(self, state: ThreadState) -> bool:
         """Whether events of this thread are being recorded now."""
@@ -451,8 +487,9 @@ class Recorder:
     def _attach_now(self, state: ThreadState) -> None:
         recording = self._by_state.get(id(state))
         if recording is None:
-            recording = self._by_state[id(state)] = ThreadRecording(self.options, state, self.clock)
-            self.thread_recordings.append(recording)
+            recording, key = ThreadRecording(self.options, state, self.clock), id(state)
+            self.thread_recordings += (recording,)
+            self._by_state[key] = recording
         recording.start(self.clock())
         recorders = thread_recorders_of(state)
         if state is not threads.state:
@@ -461,13 +498,39 @@ class Recorder:
         if state is threads.state:
             recording.start_on_thread(recorders)
 
+    def end_with_threads(self) -> list[ThreadRecording]:
+        """The recordings of threads that have ended, which get no more rows. For retention policies: see forget().
+
+        Called with recorders_lock held.
+        """
+        ended = [recording for recording in self.thread_recordings if recording.state.has_ended]
+        for recording in ended:
+            if self.running:
+                self._detach(recording, self.clock())
+        return ended
+
+    def forget(self, recordings: Sequence[ThreadRecording]) -> None:
+        """Drop recordings of ended threads whose rows are elsewhere: a process may have any number of threads in its time."""
+        gone = {id(recording) for recording in recordings}
+        self.thread_recordings[:] = [recording for recording in self.thread_recordings if id(recording) not in gone]
+        for recording in recordings:
+            self._by_state.pop(id(recording.state), None)
+
     def _detach(self, recording: ThreadRecording, end: int) -> None:
-        recorders = recorders_by_thread[id(recording.state)]
-        if recording.resolve is not None:
-            recording.resolve(False)
-        recording.stop(recorders, end)
-        for scope in reversed(recorders.scopes):
-            recording.scope(scope, max(end, scope.began))  # another thread may have opened it just now
+        recorders = recorders_by_thread.get(id(recording.state))
+        if recorders is None:
+            return
+        if recording in recorders.recordings:
+            if recording.resolve is not None:
+                recording.resolve(False)
+            window = recording.window
+            recording.stop(recorders, end)
+            if window is not None and window.lost_to and window.ended is not None:
+                missed = f"for the last {(end - window.ended) / 1e6:.1f} ms: {window.lost_to}"
+                self.losses.append(f"Python calls of thread {recording.ident} are not recorded {missed}")
+            if recording.paused_at != end:
+                recording.end_scopes(recorders.scopes[::-1], end)
+                recording.paused_at = end
         recorders.remove(recording)
         if not recorders.recordings:
-            del recorders_by_thread[id(recording.state)]
+            recorders_by_thread.pop(id(recording.state), None)

@@ -7,9 +7,9 @@ import hashlib
 import math
 import os
 from collections.abc import Sequence
-from html import escape
 
 from .._io.files import write_file
+from .._io.markup import html_text
 from ..analysis.diff import Change, Diff
 from ..analysis.findings import duration
 
@@ -48,7 +48,7 @@ def _page(diff: Diff, names: tuple[str, str]) -> str:
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     step = diff.step
     rest = len(diff.changes) - len(diff.found)
-    notes = "".join(f"<p>{escape(note)}</p>" for note in diff.notes)
+    notes = "".join(f"<p>{html_text(note)}</p>" for note in diff.notes)
     nothing = "<p>No op changed by more than can be told from noise.</p>" if diff.enough else ""
     listed = _table(diff.found) if diff.found else nothing
     return f"""<!doctype html>
@@ -56,9 +56,9 @@ def _page(diff: Diff, names: tuple[str, str]) -> str:
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{digest}'">
-<title>{escape(names[0])} and {escape(names[1])}</title>
+<title>{html_text(names[0])} and {html_text(names[1])}</title>
 <style>{_STYLE}</style>
-<h1>{escape(names[0])} → {escape(names[1])}</h1>
+<h1>{html_text(names[0])} → {html_text(names[1])}</h1>
 <p class="verdict">A step took {duration(step.a_ns)} and takes {duration(step.b_ns)}:
 <span class="{_class(step)}">{_percent(step.ratio)}, {step.verdict}</span></p>
 <p>{diff.a_steps} and {diff.b_steps} steps{diff.of_recordings},
@@ -74,7 +74,7 @@ All ops together moved by {_percent(diff.drift)}, which is taken out of the figu
 def _table(changes: Sequence[Change]) -> str:
     reach = max([0.1, *(abs(math.log(limit)) for c in changes for limit in (c.low, c.high) if 0 < limit < math.inf)])
     lines = "".join(
-        f'<tr class="{_class(c)}"><td>{escape(str(c.key))}</td><td>{duration(c.a_ns)}</td><td>{duration(c.b_ns)}</td>'
+        f'<tr class="{_class(c)}"><td>{html_text(str(c.key))}</td><td>{duration(c.a_ns)}</td><td>{duration(c.b_ns)}</td>'
         f"<td>{'' if c.verdict in ('new', 'gone') else _percent(c.relative)}</td><td>{_interval(c, reach)}</td>"
         f"<td>{c.verdict}</td></tr>\n"
         for c in changes

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from .._io.strict_json import dumps
+from .._io.terminal import shown
 from ..analysis.memory_categories import CATEGORIES, Uses
 from ..store import tree
 from ..store.store import EventStore
@@ -38,7 +39,8 @@ KINDS = {
 }
 
 
-_OVERHEAD = ("per_event_ns", "events", "total_ns", "share")
+_MOST_TEXT = 10_000  # characters of a name
+_OVERHEAD = ("per_event_ns", "events", "total_ns", "low_ns", "high_ns", "share")
 
 
 class Column(NamedTuple):
@@ -154,19 +156,24 @@ def tables(store: EventStore) -> Column:
     frames = _Numbers()
     shapes, types = _Numbers(), _Numbers()
     content = {
-        "names": list(store.names),
-        "threads": [list(thread) for thread in store.threads],
-        "modules": list(store.modules),
+        "names": list(map(_shown, store.names)),
+        "threads": [[thread.ident, _shown(thread.name)] for thread in store.threads],
+        "modules": list(map(_shown, store.modules)),
         "stacks": [[frames[frame] for frame in stack] for stack in store.stacks],
-        "frames": frames.texts,
+        "frames": list(map(_shown, frames.texts)),
         "inputs": [
-            [shapes[str(flat_shapes(info.dims))], types[", ".join(info.types)], _values(info.concrete)]
+            [shapes[_shown(str(flat_shapes(info.dims)))], types[_shown(", ".join(info.types))], _shown(_values(info.concrete))]
             for info in store.input_infos
         ],
         "shapes": shapes.texts,
         "types": types.texts,
     }
     return Column("tables", {"kind": "json"}, deflated(dumps(content, separators=(",", ":")).encode()))
+
+
+def _shown(text: str) -> str:
+    """A name as a page shows it: with everything escaped that is not printable."""
+    return shown(text, _MOST_TEXT)
 
 
 def read_tables(column: Column) -> dict[str, Any]:
@@ -208,25 +215,29 @@ def about(
     """The fields of a page that are about the recording as a whole."""
     pauses = store.options.get("gc_pauses") or ()
     return {
-        "title": title,
+        "title": _shown(title),
         "kinds": KINDS,
         "span_ns": max(store.clock_end_ns - store.clock_start_ns, int(store.end.max()) - store.clock_start_ns)
         if len(store)
         else 0,
         "recorded": _date(store.wall_start_ns),
-        "options": {key: value for key, value in store.options.items() if isinstance(value, (bool, int, str)) and value},
+        "options": {
+            _shown(key): _shown(value) if isinstance(value, str) else value
+            for key, value in store.options.items()
+            if isinstance(value, (bool, int, str)) and value
+        },
         "gc": {"pauses": len(pauses), "total_ns": sum(end - start for start, end, *_ in pauses)},
-        "metadata": {str(key): str(value) for key, value in store.metadata.items()},
+        "metadata": {_shown(str(key)): _shown(str(value)) for key, value in store.metadata.items()},
         "recording": {
             "Process": str(store.pid),
-            "Trace": store.trace_id or "",
+            "Trace": _shown(store.trace_id or ""),
         },
         "environment": f"{platform.python_implementation()} {platform.python_version()} and NumPy {np.__version__} "
         f"on {platform.system()} {platform.machine()}",
         "recorded_memory": bool(len(store.mem_time)),
         "recorded_stacks": bool(len(store) and (store.call_stack >= 0).any()),
         "categories": [*CATEGORIES, "UNKNOWN"] if memory is not None else [],
-        "findings": [_fields(finding) for finding in findings],
+        "findings": [_shown_fields(finding) for finding in findings],
         "overhead": None if overhead is None else {name: _field(overhead, name) for name in _OVERHEAD},
     }
 
@@ -237,6 +248,11 @@ def _field(value: Any, name: str) -> Any:
 
 def _date(wall_ns: int) -> str:
     return datetime.fromtimestamp(wall_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if wall_ns > 0 else ""
+
+
+def _shown_fields(finding: Any) -> dict[str, Any]:
+    fields = {name: _shown(value) if isinstance(value, str) else value for name, value in _fields(finding).items()}
+    return {**fields, "evidence": tuple(_shown(str(fact)) for fact in fields.get("evidence", ()))}
 
 
 def _fields(value: Any) -> dict[str, Any]:

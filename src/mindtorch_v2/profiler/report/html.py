@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -14,6 +12,7 @@ from importlib import resources
 from typing import Any
 
 from .._io.files import write_file
+from .._io.markup import html_text, json_in_html
 from .._io.strict_json import dumps
 from ..analysis.memory_categories import Uses
 from ..store.store import EventStore
@@ -64,8 +63,8 @@ def export(
     """Write the report of a recording to `path`.
 
     title: the heading, "Profile" by default. findings: advice, each with rule, title, detail, evidence, where, gain_ns and
-    share. memory: categories of memory. overhead: per_event_ns, events, total_ns and share of the profiler's own cost, and
-    optionally self_ns, the self times without that cost.
+    share. memory: categories of memory. overhead: per_event_ns, events, total_ns, low_ns, high_ns and share of the profiler's
+    own cost, and optionally self_ns, the self times without that cost.
     """
     about = data.about(store, title=title or "Profile", findings=findings, memory=memory, overhead=overhead)
     write_file(path, _page(about, data.columns(store, memory, overhead)))
@@ -74,29 +73,22 @@ def export(
 def _page(about: dict[str, Any], columns: Iterable[data.Column]) -> Iterator[bytes]:
     style, script = _asset("style.css"), joined_script()
     fields = {
-        "title": html.escape(about["title"]),
+        "title": html_text(about["title"]),
         "policy": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'",
         "style": style,
-        "about": escaped_json(about),
+        "about": json_in_html(about),
         "script": script,
     }
     head, tail = (_filled(part, fields) for part in _asset("page.html").split("{{columns}}"))
     yield head.encode("utf-8", "replace")
     for column in columns:
         yield (
-            f'<script type="application/octet-stream" data-column="{column.name}" '
-            f'data-spec="{html.escape(json.dumps(column.spec))}">'
+            f'<script type="application/octet-stream" data-column="{column.name}" data-spec="{html_text(dumps(column.spec))}">'
         ).encode()
         yield column.text
         yield b"</script>\n"
     yield tail.encode("utf-8", "replace")
-
-
-def escaped_json(value: Any) -> str:
-    """JSON without the characters that an HTML parser takes for markup."""
-    text = dumps(value, default=str)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _filled(template: str, fields: dict[str, str]) -> str:

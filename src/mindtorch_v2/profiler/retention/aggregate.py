@@ -6,12 +6,15 @@ group (`totals`), one group for each op, input shapes and module. `stats` is wha
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from ..assembly import columns as _columns
 from ..assembly import freeze
+from ..assembly.clock_order import ClockOrder, loss
 from ..recording.recorder import SPAN_BASE, Recorder, ThreadRecording, recorders_by_thread, recorders_lock
 from ..store.derived import display_name
 from ..store.store import HIDDEN_NAMES, EventStore
@@ -37,12 +40,16 @@ class Aggregator(RetentionPolicy):
         self._most_groups = max(2, int(max_memory_mb * (1 << 20)) // (2 * Totals.BYTES))
         self._tables = _Names()
         self._sums = _Sums(self._most_groups)
-        self._threads: dict[int, _Thread] = {}
+        self._threads: dict[int, _Thread] = {}  # by id() of the ThreadRecording
+        self._numbers = itertools.count()
+        self._steps_back = 0  # of the clock, on threads that have ended
         self._forward = _ForwardModules()
 
     def on_window_start(self) -> None:
         """Forget the threads of the window before; its sums stay."""
         self._threads.clear()
+        self._numbers = itertools.count()
+        self._steps_back = 0
 
     def drain(self) -> None:
         """Count what was recorded since the last drain."""
@@ -51,20 +58,26 @@ class Aggregator(RetentionPolicy):
         with recorders_lock:
             now = recorder.clock()
             marks = len(recorder.steps)
+            ended = recorder.end_with_threads()
             drained = [(recording, pop_rows(recording.rows, recording.width)) for recording in list(recorder.thread_recordings)]
+            recorder.forget(ended)
             foreign = recorder.foreign[:]
             del recorder.foreign[: len(foreign)]
             new = []
             for recording, table in drained:
                 thread = self._threads.get(id(recording))
                 if thread is None:
-                    thread = self._threads[id(recording)] = _Thread(recording, len(self._threads))
+                    thread = self._threads[id(recording)] = _Thread(recording, next(self._numbers))
                 new.append((thread, thread.rows(table, recorder, self._tables, now)))
         for thread, (rows, sequence) in new:
             self._forward.learn(thread.number, rows, sequence)
         for thread, (rows, sequence) in new:
             self._forward.apply(thread.number, rows, sequence)
             self._sums.add(thread.folding.fold(rows, thread.open_ranges()), self._tables)
+        for recording in ended:
+            thread = self._threads.pop(id(recording))
+            self._steps_back += thread.order.steps_back
+            self._sums.add(thread.folding.fold(empty(COLUMNS), np.empty(0, np.int64), everything=True), self._tables)
         for _, _, columns, tables in foreign:
             more = freeze.foreign_columns(recorder, columns, tables, self._tables)
             rows = _foreign_rows(more, self._tables)
@@ -76,6 +89,9 @@ class Aggregator(RetentionPolicy):
         """Count the rows that were held back because their parent might have been to come."""
         for thread in self._threads.values():
             self._sums.add(thread.folding.fold(empty(COLUMNS), np.empty(0, np.int64), everything=True), self._tables)
+        steps_back = self._steps_back + sum(thread.order.steps_back for thread in self._threads.values())
+        if steps_back and self.window is not None:
+            self.window.recorder.losses.append(loss(steps_back))
         self._threads.clear()
 
     def store(self) -> EventStore:
@@ -84,8 +100,7 @@ class Aggregator(RetentionPolicy):
 
     def stats(self) -> AggregateStats:
         """The statistics so far, of rows whose parent is still to come too."""
-        if self._open:
-            self.flush()
+        self.flush()
         with self.lock:
             sums = self._sums.copy()
             for thread in self._threads.values():
@@ -122,6 +137,7 @@ class _Thread:
 
     def __init__(self, recording: ThreadRecording, number: int) -> None:
         self.number = number
+        self.order = ClockOrder(recording.since)
         self.folding = Folding()
         self._tap = recording
         self._infos: list[int] = []
@@ -130,7 +146,7 @@ class _Thread:
     def rows(self, table: Table, recorder: Recorder, tables: _Names, now: int) -> tuple[Rows, NDArray[np.int64]]:
         """New rows as columns for Folding, and the sequence number of each."""
         recording = self._tap
-        columns = freeze.op_columns(recording, table, tables)
+        columns = freeze.op_columns(recording, self.order.fixed(table), tables)
         count = len(table)
         nothing = np.full(count, -1, np.int64)
         shape, flops = nothing, np.zeros(count, np.int64)

@@ -31,27 +31,36 @@ class Drained(NamedTuple):
     touched: Table
 
 
-def drain_threads(recorder: Recorder) -> list[Drained]:
-    """Everything that the threads have recorded since the last drain, removed from their lists."""
+def drain_threads(recorder: Recorder, into: list[Drained]) -> None:
+    """Add everything that the threads have recorded since the last drain to a list, and remove it from theirs.
+
+    If that fails (no memory), rows are in `into` or still with their thread.
+    """
     with recorders_lock:
-        return [
-            Drained(
-                recording,
-                pop_rows(recording.rows, recording.width),
-                recording.modules.drain() if recording.modules is not None else np.empty((0, module_calls.WIDTH), np.int64),
-                [part for window in recording.windows for part in window.drain()],
-                pop_rows(recording.touched, TOUCH_WIDTH),
-            )
-            for recording in list(recorder.thread_recordings)
-            if recording.ident  # else it has not started on its thread yet
-        ]
+        ended = recorder.end_with_threads()
+        # Without an id it has not started on its thread yet. One by one: what was drained before a failure is in the list.
+        into.extend(_drain_thread(recording) for recording in list(recorder.thread_recordings) if recording.ident)
+        recorder.forget(ended)
+
+
+def _drain_thread(recording: ThreadRecording) -> Drained:
+    rows, touched = rows_of(recording.rows, recording.width), rows_of(recording.touched, TOUCH_WIDTH)
+    modules = recording.modules.drain() if recording.modules is not None else np.empty((0, module_calls.WIDTH), np.int64)
+    calls = [part for window in recording.windows for part in window.drain()]
+    del recording.rows[: rows.size], recording.touched[: touched.size]
+    return Drained(recording, rows, modules, calls, touched)
+
+
+def rows_of(values: list[int], width: int, most: int | None = None) -> Table:
+    """Whole rows, at most `most` of them, at the front of a flat list, as a table."""
+    count = min(len(values) // width, len(values) if most is None else most) * width
+    return np.fromiter(values[:count], np.int64, count).reshape(-1, width)
 
 
 def pop_rows(values: list[int], width: int, most: int | None = None) -> Table:
-    """Remove whole rows, at most `most` of them, from the front of a flat list and return them as a table."""
-    count = min(len(values) // width, len(values) if most is None else most) * width
-    table = np.fromiter(values[:count], np.int64, count).reshape(-1, width)
-    del values[:count]
+    """The same, removed from the list."""
+    table = rows_of(values, width, most)
+    del values[: table.size]
     return table
 
 
@@ -61,6 +70,7 @@ class MemoryDrain:
     def __init__(self) -> None:
         # Rows of thread, time, bytes and address that are newer than the last drain's time, see below.
         self._too_new = np.empty((0, 4), np.int64)
+        self._latest: dict[int, int] = {}  # the time of each thread's last row
         # Rows of address and bytes.
         self._alive = np.empty((0, 2), np.int64)
 
@@ -77,6 +87,9 @@ class MemoryDrain:
         parts = [self._too_new]
         for ident, rows in list(recorder.memory.rows.items()):
             table = pop_rows(rows, allocations.WIDTH)
+            if len(table):  # the clock may have gone back, see assembly.clock_order
+                table[:, 0] = np.maximum.accumulate(np.maximum(table[:, 0], self._latest.get(ident, 0)))
+                self._latest[ident] = int(table[-1, 0])
             parts.append(np.column_stack([np.full(len(table), ident), table]))
         table = np.concatenate(parts)
         done = np.ones(len(table), np.bool_) if last else table[:, 1] <= until

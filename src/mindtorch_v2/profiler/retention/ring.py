@@ -74,6 +74,7 @@ class Ring(RetentionPolicy):
         assert self.window is not None
         recorder = self.window.recorder
         with recorders_lock:
+            ended = recorder.end_with_threads()
             for recording in list(recorder.thread_recordings):
                 while True:
                     rows = pop_rows(recording.rows, recording.width, _ROWS_PER_TURN)
@@ -84,6 +85,16 @@ class Ring(RetentionPolicy):
                 for window in recording.windows:
                     window.gather()
             self._shrink(recorder)
+            gone = [recording for recording in ended if self._has_none_of(recording)]
+            recorder.forget(gone)
+            for recording in gone:
+                self._blocks.pop(id(recording), None)
+
+    def _has_none_of(self, recording: ThreadRecording) -> bool:
+        """Whether everything that a thread recorded has been dropped."""
+        calls = sum(window.entries for window in recording.windows)
+        modules = recording.modules.entries if recording.modules is not None else 0
+        return not self._blocks.get(id(recording)) and not recording.rows and not calls and not modules
 
     def _add(self, recording: ThreadRecording, rows: Table) -> None:
         blocks = self._blocks.setdefault(id(recording), deque())

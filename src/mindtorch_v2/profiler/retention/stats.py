@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import ceil, log
 from typing import Any
 
+from .._io.terminal import padded, shown, width
+
 # Quantiles come from a histogram whose bins grow by the factor _GROWTH: they are off by at most 2 %.
 RELATIVE_ERROR = 0.02
 _GROWTH = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
@@ -220,13 +222,16 @@ class AggregateStats:
         titles = ["Name", "Self %", "Self", "Total", "Calls", "Mean", "Min", "p50", "p99", "Max", "Per step"]
         extras = [
             (title, values)
-            for title, values in (("Shapes", [row.shapes for row in chosen]), ("Module", [row.module for row in chosen]))
+            for title, values in (
+                ("Shapes", [shown(row.shapes) for row in chosen]),
+                ("Module", [shown(row.module) for row in chosen]),
+            )
             if any(values)
         ]
         whole = self.self_ns or 1
         lines = [
             [
-                row.name,
+                shown(row.name),
                 f"{100 * row.self_ns / whole:.2f}%",
                 _time(row.self_ns),
                 _time(row.sum_ns),
@@ -238,12 +243,12 @@ class AggregateStats:
             for at, row in enumerate(chosen)
         ]
         lines.insert(0, titles + [title for title, _ in extras])
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        rule = "  ".join("-" * width for width in widths)
+        widths = [max(map(width, column)) for column in zip(*lines, strict=True)]
+        rule = "  ".join("-" * columns for columns in widths)
         texts = [
             "  ".join(
-                cell.ljust(width) if at in _TEXT_COLUMNS else cell.rjust(width)
-                for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+                padded(cell, columns, left=at in _TEXT_COLUMNS)
+                for at, (cell, columns) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
         ]

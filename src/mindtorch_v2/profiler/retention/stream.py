@@ -7,13 +7,14 @@ things beside them (see docs/saved-format.md). All windows of a profile go to on
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._io.files import path_text
-from ..assembly import freeze
+from ..assembly import clock_order, freeze
 from ..assembly.python_rows import Shortener
 from ..formats.saved import Writer
 from ..formats.saved_file import rebuild
@@ -49,16 +50,24 @@ class Stream(RetentionPolicy):
         self.path = path_text(path)
         check_target(self.path)
         self._file = StreamFile(self.path)
-        self._writer = Writer(recorded=True)
-        self._tables = StreamTables()
-        self._threads: dict[ThreadInfo, int] = {}
         self._shorten = Shortener()
-        self._first: dict[str, int] = {}  # clock_start_ns and wall_start_ns of the first window
+        self._forget_file()
         self._window_at = 0  # where in the file the current window begins
         self._process = 0
         self._memory = MemoryDrain()
         self._encoders: dict[int, ThreadEncoder] = {}  # by id() of the ThreadRecording
-        self._steps = self._parameters = 0  # how many the recorder has of which the file has been told
+        self._steps = 0  # how many marks the recorder has of which the file has been told
+        self._parameters: set[int] = set()  # of which the file has been told
+        self._steps_back = 0  # of the clock, on threads that have ended
+        self._broken = False  # whether the window could not be encoded, see drain()
+
+    def _forget_file(self) -> None:
+        """Begin with no entries in any table, for a new file."""
+        self._writer = Writer(recorded=True)
+        self._tables = StreamTables()
+        self._threads: dict[ThreadInfo, int] = {}
+        self._first: dict[str, int] = {}  # clock_start_ns and wall_start_ns of the first window
+        self._losses: list[str] = []  # of all windows
 
     # ------------------------------------------------------------------ windows
 
@@ -70,35 +79,72 @@ class Stream(RetentionPolicy):
         if self._process not in (0, self._pid):
             raise RuntimeError(f"{self.path!r} is written by the process that this one was forked from: stream elsewhere")
         self._process = self._pid
-        if not self._first:
+        new = not self._file.goes_on()
+        self._file.open(new)
+        if new:
+            self._forget_file()
             self._first = {"clock_start_ns": recorder.clock_start_ns, "wall_start_ns": recorder.wall_start_ns}
             self._file.add([self._writer.header()])
-        self._file.open()
         self._memory = MemoryDrain()
         self._encoders.clear()
-        self._steps = self._parameters = 0
-        self._window_at = self._file.size
-        tables = [block for name, entries in self._tables.fresh() for block in self._writer.table(name, entries)]
-        self._write([self._meta(0), *tables])
+        self._steps, self._parameters, self._steps_back = 0, set(), 0
+        self._broken = False
+        self._window_at = self._file.size + self._file.waiting
+        self._write([self._meta(0), *self._table_frames()])
+
+    def on_window_failed(self) -> None:
+        """Let go of the file."""
+        self._file.let_go()
+
+    def on_fork(self) -> None:
+        """Let go of the parent's file."""
+        self._file.forget()
 
     def drain(self) -> None:
-        """Write what was recorded since the last drain."""
+        """Write what was recorded since the last drain.
+
+        If it cannot be encoded (no memory), the file stays readable up to here, and all events of the window from here on are
+        counted as dropped: rows, calls and tables follow from one another, so that none may be missing in between.
+        """
         window = self.window
         assert window is not None
         last = window.recorder.clock_end_ns is not None
         marks = len(window.recorder.steps)
-        drained = drain_threads(window.recorder)
-        memory = self._memory.drain(window.recorder, last)
-        self._write([*self._frames(window, drained, memory, marks)])
+        drained: list[Drained] = []
+        before = self._writer.counts()
+        try:
+            drain_threads(window.recorder, drained)
+            if not self._broken:
+                memory = self._memory.drain(window.recorder, last)
+                self._file.add([*self._frames(window, drained, memory, marks)])
+                self._tables.written()
+        except BaseException:
+            self._broken = True
+            self._writer.go_back(before)
+            raise
+        finally:
+            if self._broken:
+                self._file.dropped += sum(len(part.rows) for part in drained)
+        self._file.write()
 
     def on_window_end(self) -> None:
         """End a window in the file; until another one begins, the file is complete."""
         window = self.window
         assert window is not None
-        if window.device is not None:
-            self._write([*self._device_frames(window)])
-        self._write([self._meta(window.recorder.clock_end_ns or 0)])
-        self._file.close(self._writer.end())
+        if window.device is not None and not self._broken:
+            self._file.add([*self._device_frames(window)])
+            self._tables.written()
+        steps_back = self._steps_back + sum(encoder.order.steps_back for encoder in self._encoders.values())
+        if steps_back:
+            window.recorder.losses.append(clock_order.loss(steps_back))
+        self._file.add([self._meta(window.recorder.clock_end_ns or 0)])
+        if not self._file.close(self._writer.end()):
+            warnings.warn(
+                f"the end of the recording, {self._file.waiting:,} bytes, is not in {self.path!r} yet: {self._file.failure}; "
+                "asking for its results, or another start(), tries again",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         self._tables.forget_steps()
 
     def store(self) -> EventStore:
@@ -114,8 +160,12 @@ class Stream(RetentionPolicy):
         assert window is not None
         if self._open:
             self.flush()
-        if self._file.waiting:
-            raise OSError(f"the recording cannot be read back: {self._file.failure}")
+        with self.lock:
+            complete = self._file.failure is None if self._open else self._file.close(self._writer.end())
+        if not complete:
+            failure = self._file.failure
+            assert failure is not None
+            raise OSError(failure.errno, f"the recording cannot be read back: {failure.strerror}", self.path)
         recorder = window.recorder
         end = recorder.clock_end_ns if recorder.clock_end_ns is not None else recorder.clock()
         meta = {
@@ -135,7 +185,12 @@ class Stream(RetentionPolicy):
 
     def _write(self, frames: list[bytes]) -> None:
         self._file.add(frames)
+        self._tables.written()
         self._file.write()
+
+    def _table_frames(self) -> Iterator[bytes]:
+        for name, entries in self._tables.fresh():
+            yield from self._writer.table(name, entries)
 
     def _meta(self, end: int) -> bytes:
         window = self.window
@@ -143,6 +198,9 @@ class Stream(RetentionPolicy):
         metadata = dict(self.metadata())
         if self._file.dropped:
             metadata["dropped_events"] = self._file.dropped
+        self._losses += [text for text in window.recorder.losses if text not in self._losses]
+        if self._losses:
+            metadata["losses"] = list(self._losses)
         return self._writer.meta(
             {
                 **window.meta,
@@ -165,11 +223,12 @@ class Stream(RetentionPolicy):
         logs: list[tuple[int, int, Table]] = []
         for part in drained:
             self._encode_thread(part, window.recorder, columns, logs)
+            if part.recording.state.has_ended:
+                self._steps_back += self._encoders.pop(id(part.recording)).order.steps_back
         numbers = self._numbers_by_ident(memory)
-        logs += self._other_logs(window, numbers, marks)
+        logs += self._other_logs(window, drained, numbers, marks)
         columns += self._foreign(window)
-        for name, entries in self._tables.fresh():
-            yield from writer.table(name, entries)
+        yield from self._table_frames()
         for number, thread, table in logs:
             yield from writer.log(number, thread, table)
         if columns:
@@ -186,7 +245,7 @@ class Stream(RetentionPolicy):
         """Add what one thread recorded to `columns` and `logs`; its new table entries go to the tables."""
         encoder = self._encoders.get(id(part.recording))
         if encoder is None:
-            encoder = self._encoders[id(part.recording)] = ThreadEncoder(part.recording)
+            encoder = self._encoders[id(part.recording)] = ThreadEncoder(part.recording, recorder.clock_start_ns)
         if not len(part.rows) and not len(part.modules) and not part.calls:
             return
         tables = self._tables
@@ -232,7 +291,9 @@ class Stream(RetentionPolicy):
         table[:, 2] = [time for _, _, times in chunks for time in times]
         return table
 
-    def _other_logs(self, window: RecordingWindow, numbers: Mapping[int, int], marks: int) -> list[tuple[int, int, Table]]:
+    def _other_logs(
+        self, window: RecordingWindow, drained: list[Drained], numbers: Mapping[int, int], marks: int
+    ) -> list[tuple[int, int, Table]]:
         """The new step marks, garbage collections, parameters and calls with `out=`, as (log, thread, rows)."""
         recorder = window.recorder
         logs: list[tuple[int, int, Table]] = []
@@ -246,12 +307,13 @@ class Stream(RetentionPolicy):
         logs.append((GC_LOG, 0, _table(new_pauses, 3)))
         parameters = {
             address
-            for recording in list(recorder.thread_recordings)
+            for recording in {*recorder.thread_recordings, *(part.recording for part in drained)}
             if recording.modules is not None
             for address in list(recording.modules.parameters)
         }
-        if len(parameters) > self._parameters:
-            self._parameters = len(parameters)
+        parameters -= self._parameters
+        if parameters:
+            self._parameters |= parameters
             logs.append((PARAMETER_LOG, 0, _table([(address,) for address in parameters], 1)))
         if window.out_calls is not None:
             for moment, ident, op in window.out_calls.take():
@@ -280,8 +342,7 @@ class Stream(RetentionPolicy):
         window.device.add_to_columns(columns, threads, self._tables.name, lambda start: freeze.steps(window.recorder, start))
         for info in threads[len(self._threads) :]:
             self._number_of(info)
-        for table, entries in self._tables.fresh():
-            yield from self._writer.table(table, entries)
+        yield from self._table_frames()
         memory = {name: columns.pop(name) for name in [*columns] if name.startswith("mem_")}
         yield from self._writer.rows(columns)
         if memory:

@@ -15,6 +15,7 @@ from ..._dispatch import observer
 from ..assembly import columns as _columns
 from ..assembly import freeze
 from ..assembly.call_table import described
+from ..assembly.clock_order import ClockOrder
 from ..assembly.python_rows import Shortener
 from ..formats.saved_file.layout import ENDS
 from ..recording.asyncio_lanes import TaskLog
@@ -37,6 +38,9 @@ class StreamTables(_columns.Tables):
         self._equal_calls: dict[str | OpenFrame, int] = {}  # texts and open frames, which are made anew each time
         self._module_numbers: dict[Any, int] = {}
         self._written = dict.fromkeys(("input_infos", "overloads", "stacks", "modules"), 0)
+        # What fresh() gave last: how many entries of `_written` and of `_fresh` are in the file once it is written.
+        self._asked: dict[str, int] = {}
+        self._asked_fresh: dict[str, int] = {}
 
     def name(self, text: str) -> int:
         """The number of a name. Numbers stay in use after forget_steps()."""
@@ -92,26 +96,39 @@ class StreamTables(_columns.Tables):
         self._fresh.setdefault(table, []).append(entry)
 
     def fresh(self) -> list[tuple[str, list[Any]]]:
-        """Names and new entries of the tables that have any; from now on they count as written."""
-        grown: dict[str, list[Any]] = {
+        """Names and new entries of the tables that have any; they count as written from the call of written() on."""
+        fresh = {table: entries[:] for table, entries in self._fresh.items()}
+        for table, entries in self._grown().items():
+            new = entries[self._written[table] :]
+            if new:
+                fresh.setdefault(table, []).extend(new)
+        self._asked = {table: self._written[table] + len(fresh.get(table, ())) for table in self._written}
+        self._asked_fresh = {table: len(entries) for table, entries in self._fresh.items()}
+        return list(fresh.items())
+
+    def written(self) -> None:
+        """The entries that fresh() gave last are in the file."""
+        self._written.update(self._asked)
+        for table, count in self._asked_fresh.items():
+            del self._fresh[table][:count]
+        self._asked, self._asked_fresh = {}, {}
+
+    def _grown(self) -> dict[str, list[Any]]:
+        """Tables that others fill, which are written from where they were left."""
+        return {
             "input_infos": self.infos,
             "overloads": observer.op_overloads,
             "stacks": self.stacks,
             "modules": list(self.modules),
         }
-        for table, entries in grown.items():
-            new = entries[self._written[table] :]
-            self._written[table] += len(new)
-            if new:
-                self._fresh.setdefault(table, []).extend(new)
-        unwritten, self._fresh = self._fresh, {}
-        return list(unwritten.items())
 
 
 class ThreadEncoder:
     """Turns what one thread recorded into columns and logs for the file, drain by drain."""
 
-    def __init__(self, recording: ThreadRecording) -> None:
+    def __init__(self, recording: ThreadRecording, since: int) -> None:
+        """since: when the recording began."""
+        self.order = ClockOrder(since)
         self._tap = recording
         self._infos: list[int] = []
         self._modules: list[int] = []
@@ -121,7 +138,7 @@ class ThreadEncoder:
     def columns(self, rows: Table, tables: StreamTables, recorder: Recorder) -> dict[str, Any]:
         """The columns of rows, whose inputs are numbered as in the file."""
         recording = self._tap
-        columns = freeze.op_columns(recording, rows, tables)
+        columns = freeze.op_columns(recording, self.order.fixed(rows), tables)
         if "shapes" in columns:
             self._infos += [tables.info(key) for key in list(recording.keys)[len(self._infos) :]]
             columns["shapes"] = _columns.renumbered(columns["shapes"], self._infos)

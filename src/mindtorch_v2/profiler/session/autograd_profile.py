@@ -9,8 +9,10 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from ..._core.cpython import without_signals_at_entry
+from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState
 from ..analysis.overhead import Calibration, calibration_of
 from ..assembly.freeze import freeze, storage_notes
@@ -39,6 +41,8 @@ from .calibration import calibrate
 if TYPE_CHECKING:
     from ..views.kineto_results import _ProfilerResult
 
+# How long the end of the process waits for a window to be written.
+_LONGEST_ABANDON_S = 30.0
 _DEVICES = ("cuda", "xpu", "mtia", "hpu", "npu")
 
 
@@ -109,6 +113,8 @@ class profile:
             all_threads=self.experimental_config.profile_all_threads,
         )
         self._recorder: Recorder | None = None
+        self._losses_told = False
+        self._is_read = True  # whether what was recorded last is complete: what a device did, what a thread has yet to drain
         self._left_out: list[str] = []
         self._gc: GcPauseLog | None = None
         self._device: DeviceRecorder | None = None
@@ -131,52 +137,93 @@ class profile:
         self._start_trace()
         return self
 
+    @without_signals_at_entry
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         if self.enabled:
-            self._stop_trace()
+            try:
+                self._stop_trace()
+            finally:
+                self.withdraw()
 
     def _prepare_trace(self) -> None:
         self.entered = True
+        if self.recording:  # an interrupt kept the last window from being ended
+            self._stop_trace()
         self._left_out = filtered_out(self.activity_filters)
         self.trace_id = self.create_trace_id()
-        if self.acc_events and self._recorder is not None:
-            self._earlier.insert(0, self.store)
-        self._recorder = Recorder(self._options)
-        self._gc = GcPauseLog(self._recorder.clock)
-        self._device = None
-        if self.use_device == "npu":
-            self._device = DeviceRecorder(self._recorder.clock, self._options.profile_memory)
-        self._out_calls = OutCalls(self._recorder.clock) if self.experimental_config.capture_overload_names else None
-        self._store = self._events = None
+        recorder = Recorder(self._options)
+        gc_log = GcPauseLog(recorder.clock)
+        device = DeviceRecorder(recorder.clock, self._options.profile_memory) if self.use_device == "npu" else None
+        out_calls = OutCalls(recorder.clock) if self.experimental_config.capture_overload_names else None
+        earlier = [self.store, *self._earlier] if self.acc_events and self._recorder is not None else self._earlier
+        # Without a call: an interrupt leaves the last recording or the new one.
+        self._recorder, self._gc, self._device, self._out_calls = recorder, gc_log, device, out_calls
+        self._store, self._events, self._earlier, self._losses_told = None, None, earlier, False
 
     def _start_trace(self, step: int = 0) -> None:
+        """Begin to record. If that is interrupted or fails, nothing records, as before."""
+        if self._recorder is None or self._recorder.steps:  # an interrupt kept the window from being prepared
+            self._prepare_trace()
         assert self._recorder is not None and self._gc is not None
-        if self._device is not None:
-            self._device.start()
-        self._recorder.start(step)
-        active.add(self)
-        self._gc.start()
-        if self._out_calls is not None:
-            self._out_calls.start()
-        if self._retention is not None:
-            self._retention.start(RecordingWindow(self._recorder, self._gc, self._device, self._out_calls, self._meta()))
+        try:
+            if self._device is not None:
+                self._device.start()
+            self._recorder.start(step)
+            active.add(self)
+            self._gc.start()
+            if self._out_calls is not None:
+                self._out_calls.start()
+            if self._retention is not None:
+                self._retention.start(RecordingWindow(self._recorder, self._gc, self._device, self._out_calls, self._meta()))
+        except BaseException:
+            self.withdraw()
+            self._recorder = None
+            raise
+        self._is_read = False
 
     def _stop_trace(self) -> None:
-        assert self._recorder is not None and self._gc is not None
-        if not self.recording:
+        """End the recording. If that is interrupted, nothing records any more, and stopping again gives the results."""
+        if not self.recording and self._is_read:
             return
-        active.remove(self)
-        if self._out_calls is not None:
-            self._out_calls.stop()
-        self._gc.stop()
-        self._recorder.stop()
+        self.withdraw()
         if self._device is not None:
             self._device.stop()
         if self._retention is not None:
-            self._retention.stop()
+            self._retention.stop()  # does nothing if the window has ended
         self._events = None
+        self._is_read = True
+        self._tell_losses()
 
-    abandon = _stop_trace  # for `active`, when the process is forked or ends
+    def _tell_losses(self) -> None:
+        """Warn of what could not be recorded, once; it is in the recording, too."""
+        if self._recorder is not None and not self._losses_told:
+            self._losses_told = True
+            for loss in self._recorder.losses:
+                warnings.warn(loss, RuntimeWarning, stacklevel=4)
+
+    @without_signals_at_entry
+    def withdraw(self) -> None:
+        """Take out every hook of the recording, whatever arrives meanwhile; what was recorded is read by _stop_trace()."""
+        carry_out([self._withdraw])
+
+    def _withdraw(self) -> None:
+        active.remove(self)
+        if self._out_calls is not None:
+            self._out_calls.stop()
+        if self._gc is not None:
+            self._gc.stop()
+        if self._recorder is not None and (self._recorder.steps or self._recorder.running):
+            self._recorder.stop()
+        if self._device is not None:
+            self._device.withdraw()
+        if self._retention is not None:
+            self._retention.end_soon()
+
+    def abandon(self) -> None:
+        """End the recording for `active`, when the process is forked or ends; waits only a while for what is being written."""
+        self.withdraw()
+        if self._retention is not None:
+            self._retention.stop(_LONGEST_ABANDON_S)
 
     def _records_thread(self, state: ThreadState) -> bool:
         """Whether events of this thread are being recorded now."""
@@ -257,11 +304,18 @@ class profile:
                 resume()
         if self._finished:
             self._store = store
+            for text in store.metadata.get("losses", ()) if self._retention is None else ():
+                if text not in self._recorder_losses:  # those were told by stop()
+                    warnings.warn(text, RuntimeWarning, stacklevel=3)
         return store
+
+    @property
+    def _recorder_losses(self) -> list[str]:
+        return [] if self._recorder is None else self._recorder.losses
 
     def _build_store(self) -> EventStore:
         retention = self._retention if self._recorder is not None and bool(self._recorder.steps) else None
-        if retention is None:
+        if retention is None or retention.window is None:
             return self._store_from_recorder({})
         store = retention.store()
         if store is not None:
@@ -284,6 +338,8 @@ class profile:
         recorder = self._recorder if self._recorder is not None else Recorder(self._options)
         meta = self._meta()
         meta["options"]["gc_pauses"] = [] if self._gc is None else list(self._gc.pauses)
+        if recorder.losses:
+            metadata = {**metadata, "losses": list(recorder.losses)}
         store = freeze(recorder, release=self._finished, device=self._device, metadata=metadata, **meta)
         return store if self._out_calls is None else self._out_calls.shown_in(store)
 
@@ -321,6 +377,21 @@ class profile:
         """When the last recording ended, by time.perf_counter_ns(); 0 before that."""
         return 0 if self._recorder is None else self._recorder.clock_end_ns or 0
 
+    def all_windows(self) -> EventStore:
+        """The last recording, and with acc_events those before it."""
+        return EventStore.joined([self.store, *self._earlier])
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """What copies and pickles are: of a finished profile what it recorded, as load() has it. A running one has none."""
+        if not self.enabled or self._recorder is None:
+            return super().__reduce_ex__(protocol)
+        if not self._finished:
+            raise TypeError("a running profile cannot be copied or pickled: stop it first")
+        from ..formats._recovery import Recovery  # here, because few profiles are copied
+        from ..results.loaded import LoadedProfile
+
+        return LoadedProfile, (self.all_windows(), Recovery("live"))
+
     @property
     def function_events(self) -> EventList:
         """The events, newest recording first. While recording: those so far."""
@@ -332,7 +403,7 @@ class profile:
             return EventList(use_device=self.use_device)
         if self._events is not None:
             return self._events
-        events = EventList.from_store(EventStore.joined([self.store, *self._earlier]))
+        events = EventList.from_store(self.all_windows())
         if self._finished:
             self._events = events
         return events

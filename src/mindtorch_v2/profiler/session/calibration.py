@@ -1,28 +1,38 @@
-"""What recording one event costs on this machine with given options, measured in a few milliseconds."""
+"""What recording one event costs on this machine with given options, measured in a fraction of a second."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._core.tensor import make_tensor
 from ..._dispatch import observer
-from ..analysis.overhead import Calibration
+from ..analysis.overhead import Calibration, rebuilt_inputs
 from ..assembly.freeze import freeze
 from ..recording.record_function import record_function
 from ..recording.recorder import Options, Recorder
+from ..store.store import EventStore
 
-_CALLS = 200
-_ROUNDS = 7
-_MOST_ROUNDS = 70
+_CALLS = 60  # of each kind of work in one round
+_ROUNDS = 9
+_COLD_CALLS = 10  # in each round, each after work that empties the caches
+_COLD_ROUNDS = 7
+_MOST_COLD = 8.0
+_EVICTED_BYTES = 4 << 20
+_LEAST_NS = 1.0  # of an event: noise larger than the cost must not make it free
+
+# The time of other programs on the same core does not count, where the system's clock of a thread is fine enough.
+_clock = time.thread_time_ns if time.get_clock_info("thread_time").resolution <= 1e-6 else perf_counter_ns
 
 
 def calibrate(options: Options) -> Calibration:
-    """Run small ops, ranges and Python calls with and without a recorder; the smallest differences count.
+    """Run small ops, ranges, calls, modules and backward passes with and without a recorder, in turns.
 
     It runs on a thread of its own, so that the caller's stack and settings make no difference.
     """
@@ -50,18 +60,44 @@ _WORK = compile(
 def nothing():
     pass
 
+class Value:
+    def __init__(self, value):
+        self.value = value
+
+    def get(self):
+        return self.value
+
 def calls():
-    for _ in range(times):
+    for number in range(times):
         nothing()
+        len(empty)
+        Value(number).get()
+        [each for each in empty]
 
 def ops():
     for _ in range(times):
         x + x
+        y.neg()
+
+def inputs():
+    for _ in range(times):
+        x + x
+        y + y
+        y.sum(dims)
 
 def scopes():
     for _ in range(times):
         with record_function("calibration"):
             pass
+
+def modules():
+    for _ in range(times):
+        module(x)
+
+def backward():
+    for _ in range(times // 4):
+        (leaf * leaf + leaf).sum().backward()
+        leaf.grad = None
 """,
     "<calibration>",
     "exec",
@@ -69,40 +105,109 @@ def scopes():
 
 
 def _measure(options: Options) -> Calibration:
-    work: dict[str, Any] = {"x": make_tensor(np.ones((1,), np.float32)), "record_function": record_function, "times": _CALLS}
+    from ...nn import Identity
+
+    work: dict[str, Any] = {
+        "x": make_tensor(np.ones((1,), np.float32)),
+        "y": make_tensor(np.ones((2, 3), np.float32)),
+        "leaf": make_tensor(np.ones((4,), np.float32)).requires_grad_(),
+        "dims": [0],
+        "empty": (),
+        "module": Identity(),
+        "record_function": record_function,
+        "times": _CALLS,
+    }
     exec(_WORK, work)
-    python = _cost_per_row(work["calls"], options, observer.PYTHON, 0.0) if options.with_stack else 0.0
-    return Calibration(
-        op=_cost_per_row(work["ops"], options, observer.OP, python),
-        scope=_cost_per_row(work["scopes"], options, observer.SCOPE, python),
-        python=python,
-        inside=_clock_cost(),
-    )
+    known = Calibration(op=0.0, scope=0.0, python=0.0, inside=_clock_cost())
+    spreads: list[float] = []
+
+    def learn(name: str, function: str, options: Options) -> None:
+        nonlocal known
+        cost, spread = _cost_of(name, work[function], options, known)
+        known = known._replace(**{name: cost})
+        spreads.append(spread)
+
+    if options.with_stack:
+        learn("python", "calls", options)
+    without_memory = options._replace(profile_memory=False)
+    learn("op", "ops", without_memory)
+    if options.profile_memory:
+        learn("memory", "ops", options)
+    if options.captures_arguments:
+        learn("inputs", "inputs", without_memory)
+    learn("scope", "scopes", options)
+    learn("engine", "backward", options)
+    if options.with_modules or options.with_stack:
+        learn("module", "modules", options)
+    return known._replace(cold=_cold_factor(work["x"], options, known), spread=float(np.median(spreads)))
 
 
-def _cost_per_row(work: Callable[[], None], options: Options, kind: int, python: float) -> float:
-    """Nanoseconds that recording adds to `work` per row of `kind`. `python`: the known cost of the Python rows beside them."""
-    off: list[int] = []
-    on: list[int] = []
-    # Alternately, since a machine's speed changes; and further rounds while the difference is lost in noise.
-    while len(on) < _ROUNDS or (min(on) <= min(off) and len(on) < _MOST_ROUNDS):
-        off.append(_timed(work))
+def _cost_of(name: str, work: Callable[[], None], options: Options, known: Calibration) -> tuple[float, float]:
+    """Nanoseconds per event of the kind that `name` is, of which `work` has some beside those of `known` cost.
+
+    The second figure is how far its rounds were apart: the factor from the median to the upper and lower quartile.
+    """
+    off, on = [_timed(work)], []
+    for _ in range(_ROUNDS):
         recorder = Recorder(options)
         recorder.start()
         try:
             on.append(_timed(work))
         finally:
             recorder.stop()
-    store = freeze(recorder)
-    rows = int((store.kind == kind).sum())
-    beside = 0 if kind == observer.PYTHON else int((store.kind == observer.PYTHON).sum())
-    return max(0.0, (min(on) - min(off) - beside * python) / max(rows, 1))
+        off.append(_timed(work))  # in turns, since a machine's speed changes
+    added = np.array(on) - (np.array(off[1:]) + np.array(off[:-1])) / 2
+    counts = _counts(freeze(recorder), _CALLS if name == "module" else 0)
+    beside = sum(count * getattr(known, kind) for kind, count in counts.items() if kind != name)
+    low, middle, high = (max(float(part), 1.0) for part in np.quantile(added, (0.25, 0.5, 0.75)))
+    return max((middle - beside) / max(counts[name], 1), _LEAST_NS), max(high / middle, middle / low)
+
+
+def _counts(store: EventStore, modules: int = 0) -> dict[str, int]:
+    """How many events of each kind a recording has; calls of modules, which need not have rows, are given."""
+    kinds = np.bincount(store.kind, minlength=observer.RUNTIME + 1)
+    return {
+        "op": int(kinds[observer.OP]),
+        "engine": int(kinds[observer.ENGINE] + kinds[observer.BACKWARD]),
+        "scope": int(kinds[observer.SCOPE]),
+        "python": int(kinds[observer.PYTHON]),
+        "memory": len(store.mem_time),
+        "inputs": int(rebuilt_inputs(store).sum()),
+        "module": modules,
+    }
+
+
+def _cold_factor(x: Any, options: Options, known: Calibration) -> float:
+    """How many times as much an op costs the recorder right after work that emptied the caches."""
+    buffer = np.ones(_EVICTED_BYTES // 4, np.float32)
+    added = []
+    for _ in range(_COLD_ROUNDS):
+        off = _cold_calls(x, buffer)
+        recorder = Recorder(options)
+        recorder.start()
+        try:
+            added.append(_cold_calls(x, buffer) - off)
+        finally:
+            recorder.stop()
+    counts = _counts(freeze(recorder))
+    warm = sum(counts[kind] * getattr(known, kind) for kind in counts) / _COLD_CALLS
+    return float(np.clip(np.median(added) / max(warm, 1.0), 1.0, _MOST_COLD))
+
+
+def _cold_calls(x: Any, buffer: NDArray[np.float32]) -> float:
+    times = []
+    for _ in range(_COLD_CALLS):
+        np.negative(buffer, buffer)
+        begin = perf_counter_ns()
+        x + x
+        times.append(perf_counter_ns() - begin)
+    return float(np.median(times))
 
 
 def _timed(work: Callable[[], None]) -> int:
-    start = perf_counter_ns()
+    start = _clock()
     work()
-    return perf_counter_ns() - start
+    return _clock() - start
 
 
 def _clock_cost() -> float:

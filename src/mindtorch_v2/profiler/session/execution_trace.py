@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.restoring import carry_out
 from ..._dispatch import observer
 from .._io.files import path_text, write_file
 from .._io.strict_json import dumps
@@ -56,6 +57,12 @@ class ExecutionTraceObserver:
         self._started_ns = 0
         self._process = os.getpid()
         self.extra_resources_collection = False
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """A copy of an observer that has no file to write; two that write one file would spoil each other's."""
+        if self._path is not None:
+            raise TypeError("an observer that is registered cannot be copied or pickled: unregister_callback() first")
+        return super().__reduce_ex__(protocol)
 
     @staticmethod
     def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
@@ -111,19 +118,23 @@ class ExecutionTraceObserver:
         if self._path is not None and self._running is None:
             recorder = Recorder(Options())
             tensor_io = TensorIoListener(recorder.clock)
-            recorder.start()
-            tensor_io.start()
+            try:
+                recorder.start()
+                tensor_io.start()
+                active.add(self)
+            except BaseException:
+                carry_out([partial(active.remove, self), recorder.stop, tensor_io.stop])
+                raise
             self._running = recorder, tensor_io
-            active.add(self)
 
     def stop(self) -> None:
         """Stop observing; what was observed is written when the observer is unregistered."""
         active.remove(self)
         if self._running is not None:
             recorder, tensor_io = self._running
-            tensor_io.stop()
-            recorder.stop()
-            self._finished.append(ObservedWindow(recorder, tensor_io.calls, self.last_window))
+            carry_out([recorder.stop, tensor_io.stop])
+            window = ObservedWindow(recorder, tensor_io.calls, self.last_window)
+            self._finished += (window,)
             self._running = None
 
     @property

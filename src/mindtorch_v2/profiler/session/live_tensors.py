@@ -15,6 +15,7 @@ from ..._core.storage import owner_of
 from ..._core.tensor import Tensor
 from .._io.files import write_file
 from .._io.strict_json import dumps
+from .._io.terminal import shown
 from ..assembly.freeze import freeze
 from ..recording.recorder import active_recorders
 
@@ -77,7 +78,7 @@ def write_after_failure() -> None:
     except (OSError, MemoryError) as error:
         warnings.warn(f"memory ran out, and live tensors could not be listed: {error}", RuntimeWarning, stacklevel=3)
     else:
-        warnings.warn(f"memory ran out; what was alive is listed in {path}", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"memory ran out; what was alive is listed in {shown(path)}", RuntimeWarning, stacklevel=3)
 
 
 def _described(

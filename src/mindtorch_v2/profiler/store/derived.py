@@ -87,13 +87,26 @@ class DerivedColumns:
         return np.where(self.device_type == 0, self.tid, np.int32(-1)) if self.has_device_rows else self.tid
 
     @cached_property
+    def nested_end(self) -> NDArray[np.int64]:
+        """Where rows end in the call tree: at their own ends, unless they overlap a step partially (`tree.beside_steps`)."""
+        is_step = (self.kind == observer.STEP) & (self.device_type == 0)
+        end = self.end
+        for thread in np.unique(self.tid[is_step]):
+            rows = np.flatnonzero(self.host_tid == thread)
+            nested = tree.beside_steps(self.start[rows], self.end[rows], is_step[rows])
+            if nested is not None:
+                end = end.copy()
+                end[rows] = nested
+        return end
+
+    @cached_property
     def parent(self) -> NDArray[np.int32]:
         """Row of the innermost enclosing event of the same thread, -1 at a root and for device rows."""
         if not self.has_device_rows:
-            return tree.parents(self.tid, self.start, self.end)
+            return tree.parents(self.tid, self.start, self.nested_end)
         rows = np.flatnonzero(self.device_type == 0)
         parent = np.full(len(self), -1, np.int32)
-        local = tree.parents(self.tid[rows], self.start[rows], self.end[rows])
+        local = tree.parents(self.tid[rows], self.start[rows], self.nested_end[rows])
         parent[rows] = np.append(rows, -1)[local]
         return parent
 
@@ -140,13 +153,13 @@ class DerivedColumns:
 
     @cached_property
     def children_ns(self) -> NDArray[np.int64]:
-        """Sum of the durations of the direct children."""
-        return tree.children_sums(self.parent, self.duration)
+        """Sum of the durations of the direct children, as far as they lie inside."""
+        return tree.children_sums(self.parent, self.nested_end - self.start)
 
     @cached_property
     def self_ns(self) -> NDArray[np.int64]:
         """Time not spent in children, never negative."""
-        alone: NDArray[np.int64] = np.maximum(self.duration - self.children_ns, 0)
+        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns, 0)
         return alone
 
     @cached_property

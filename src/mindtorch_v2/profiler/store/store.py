@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,6 +120,10 @@ class EventStore(DerivedColumns):
         self.segments: tuple[tuple[int, int], ...] = meta["segments"]
         self.pid: int = meta["pid"]
         self._tables, self._meta = tables, meta
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles are made of: what was recorded; what is derived from it is derived again."""
+        return {name: value for name, value in vars(self).items() if name in _KEPT or name not in _DERIVED}
 
     # ------------------------------------------------------------------ construction
 
@@ -389,6 +394,12 @@ class EventStore(DerivedColumns):
         selected = EventStore(columns, self._tables, {**self._meta, "segments": segments})
         selected._whole = (self, rows)
         return selected
+
+
+# Attributes that copies leave out, and those among the derived columns that a selection of rows has from its store.
+_CACHES = (name for name, value in vars(DerivedColumns).items() if isinstance(value, cached_property))
+_DERIVED = frozenset({"_visible", "_all_visible", *_CACHES})
+_KEPT = frozenset({"parent", "launcher"})
 
 
 def _column(recorded: ArrayLike, dtype: IntType, order: NDArray[np.intp]) -> NDArray[Any]:

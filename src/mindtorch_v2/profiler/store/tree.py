@@ -100,6 +100,32 @@ def _parents_by_stack(start: Times, end: Times) -> NDArray[np.int32]:
     return parent
 
 
+def beside_steps(start: Times, end: Times, is_step: NDArray[np.bool_]) -> Times | None:
+    """Ends of one thread's rows such that none overlaps a step partially; None if none does.
+
+    step() is called by functions that have yet to return. One that contains no whole step (an optimizer's step() that steps
+    the profiler) belongs to the step that it began in and ends with it. Another one (a loop over many steps) contains
+    the steps after it, and the step that it began in ends for the tree where it began. A row that ends inside a step that
+    began in it ends where that step began.
+    """
+    steps = np.flatnonzero(is_step)
+    rows = np.flatnonzero(~is_step)
+    nested = end.copy()
+    at = np.searchsorted(start[steps], start[rows], side="left") - 1
+    step = steps[at]
+    crossing = (start[step] < start[rows]) & (start[rows] < end[step]) & (end[rows] > end[step])
+    if crossing.any():
+        row, step = rows[crossing], step[crossing]
+        following = np.append(end[steps[1:]], np.iinfo(np.int64).max)[at[crossing]]  # the end of the step after it
+        inside = end[row] < following
+        nested[row[inside]] = end[step[inside]]
+        np.minimum.at(nested, step[~inside], start[row[~inside]])
+    step = steps[np.searchsorted(start[steps], nested[rows], side="left") - 1]
+    ending = (start[rows] < start[step]) & (start[step] < nested[rows]) & (nested[rows] < end[step])
+    nested[rows[ending]] = start[step[ending]]
+    return nested if crossing.any() or ending.any() else None
+
+
 def depths(parent: NDArray[np.int32]) -> NDArray[np.int32]:
     """How many ancestors each row has."""
     depth = np.zeros(len(parent), np.int32)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
+from .._io.terminal import shown
 from ..store.store import EventStore
 from .event_factory import EventFactory, flat_shapes
 from .events import DeviceType, FormattedTimesMixin, FunctionEvent
@@ -88,7 +89,7 @@ class FunctionEventAvg(LazyAttributes, FormattedTimesMixin):
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
             raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
         if other.key != self.key:
-            raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
+            raise AssertionError(f"Expected keys to match, but got {shown(str(other.key))} vs {shown(str(self.key))}")
         for name in _SUMMED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.flops = (self.flops or 0) + (other.flops or 0)
@@ -98,9 +99,9 @@ class FunctionEventAvg(LazyAttributes, FormattedTimesMixin):
         return self.add(other)
 
     def __repr__(self) -> str:
-        device = self.use_device or "cuda"
+        device = shown(self.use_device or "cuda")
         return (
-            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"<FunctionEventAvg key={shown(str(self.key))} self_cpu_time={self.self_cpu_time_total_str} "
             f"cpu_time={self.cpu_time_str}  self_{device}_time={self.self_device_time_total_str} "
             f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
             f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
@@ -143,7 +144,7 @@ def average_events(events: Iterable[FunctionEvent], by_shapes: bool, stack_n: in
 
 def _innermost(event: FunctionEvent | FunctionEventAvg, n: int) -> list[str]:
     if event.stack is None:
-        raise TypeError(f"event {event.key!r} has no stack to group by: make it with stack=[]")
+        raise TypeError(f"event '{shown(str(event.key))}' has no stack to group by: make it with stack=[]")
     return event.stack[:n]
 
 

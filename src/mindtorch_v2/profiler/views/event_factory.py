@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from ..._dispatch import observer
 from ..store.categories import categories
 from ..store.store import EventStore, InputInfo
+from . import event_copies
 from .event_metadata import read_metadata
 from .events import DeviceType, FunctionEvent, Interval, Kernel
-from .row_objects import Reader, bind_row
+from .row_objects import LazyAttributes, Reader, bind_row
 
 # By observer kind: event["kind"], and torch's scope number.
 KINDS = ("op", "backward", "engine", "scope", "step", "python", "module", "memory", "kernel", "copy", "fill", "runtime")
@@ -44,8 +45,29 @@ class EventFactory:
     def __len__(self) -> int:
         return len(self._events)
 
+    def __reduce__(self) -> Any:
+        """What a copy and a pickle are made of: the store, and events that were changed. Others are made when asked for."""
+        changed = [row for row, event in enumerate(self._events) if event is not None and event._live is None]
+        flat = event_copies.flattened((self._events[row] for row in changed), self._is_changed) if changed else None
+        return EventFactory, (self.whole, self.store is self.whole), (self.changed, changed, flat)
+
+    def __setstate__(self, state: tuple[bool, list[int], event_copies.Flat | None]) -> None:
+        self.changed, rows, flat = state
+        for row, event in zip(rows, event_copies.rebuilt(flat), strict=True) if flat is not None else ():
+            self._events[row] = event
+
+    def has(self, row: int, event: object) -> bool:
+        """Whether this object is the event of a row."""
+        return self._events[row] is event
+
+    def _is_changed(self, event: LazyAttributes) -> bool:
+        origin = event._origin if event._live is None else None
+        return origin is not None and origin[0] is self and self.has(origin[1], event)
+
     def __getattr__(self, column: str) -> memoryview:
         # Indexing a memoryview returns plain Python numbers, and is faster than indexing an array.
+        if "store" not in self.__dict__:  # a copy that is still being made
+            raise AttributeError(column)
         view = memoryview(getattr(self.store, column))
         self.__dict__[column] = view
         return view

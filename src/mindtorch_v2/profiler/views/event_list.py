@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from ..exporters import event_list, stacks
 from ..exporters.stacks import export_rows
-from ..exporters.table import Summary, build_table
+from ..exporters.table import Summary, build_table, text_width
 from ..recording.op_facts import counted_by_torch
 from ..store import tree
 from ..store.store import EventStore
-from . import averages
+from . import averages, event_copies
 from .averages import FunctionEventAvg
 from .event_factory import EventFactory, flat_shapes
 from .events import DeviceType, FunctionEvent
@@ -88,8 +89,25 @@ class EventList(list[Any]):
     def __radd__(self, other: list[Any]) -> list[Any]:
         return [*other, *self] if isinstance(other, list) else NotImplemented
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_rows": None, "_filled": True}
+    # ------------------------------------------------------------------ copies
+
+    def __copy__(self) -> EventList:
+        """Another list of the same events."""
+        other = EventList(list.__iter__(self))  # of a recording whose events are not all made: none of them
+        vars(other).update(vars(self))
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> EventList:
+        rebuild, arguments = self.__reduce_ex__(4)
+        memo[id(self)] = other = rebuild(*copy.deepcopy(arguments, memo))
+        return other  # type: ignore[no-any-return]
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """What a deep copy and a pickle are made of: the rows of the recording, or without them the events one by one."""
+        more = {name: value for name, value in vars(self).items() if name not in ("_rows", "_filled")}
+        if self._rows is not None:
+            return _list_of_rows, (self._rows, more)
+        return _list_of_events, (event_copies.flattened(self, lambda event: not event._is_of_rows), more)
 
     # ------------------------------------------------------------------ the tree of events that a caller constructed
 
@@ -276,6 +294,18 @@ def _after_filling(method: Callable[..., Any], changes: bool) -> Callable[..., A
     return call
 
 
+def _list_of_rows(rows: EventFactory, more: dict[str, Any]) -> EventList:
+    events = EventList()
+    vars(events).update(more, _rows=rows, _filled=False)
+    return events
+
+
+def _list_of_events(flat: event_copies.Flat, more: dict[str, Any]) -> EventList:
+    events = EventList(event_copies.rebuilt(flat))
+    vars(events).update(more)
+    return events
+
+
 for _name in (
     "__contains__",
     "__eq__",
@@ -331,7 +361,7 @@ def _summary(rows: EventFactory) -> Summary:
 
     def widest(column: Any, texts: Callable[[int], Iterable[str]], none: int) -> int:
         used = np.unique(column)
-        return max((len(text) for at in used[used >= 0].tolist() for text in texts(at)), default=none)
+        return max((text_width(text) for at in used[used >= 0].tolist() for text in texts(at)), default=none)
 
     counted = store.flops > 0
     of_torch = counted & np.isin(store.label, [at for at, label in enumerate(store.labels) if label in counted_by_torch()])

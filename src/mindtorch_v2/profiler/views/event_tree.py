@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..._core.device import device as Device
 from ..._core.dtype import DTYPES, dtype
 from ..._dispatch import observer
+from .._io.terminal import shown
 from ..config import RecordScope
 from ..store import tree
 from ..store.store import MEMORY_EVENT_NAME, EventStore
@@ -321,4 +322,4 @@ class _ProfilerEvent:
         return hash((id(self._tree), self._number))
 
     def __repr__(self) -> str:
-        return f"<_ProfilerEvent {self.name} {self.tag.name} duration_time_ns={self.duration_time_ns}>"
+        return f"<_ProfilerEvent {shown(str(self.name))} {self.tag.name} duration_time_ns={self.duration_time_ns}>"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from .._io.terminal import shown
 from ..exporters.table import format_time
 from ..store.store import MEMORY_EVENT_NAME
 from .event_metadata import EventMetadata, read_metadata
@@ -395,13 +396,13 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
         return _ITEMS[key](self)
 
     def __repr__(self) -> str:
-        device = self.use_device
+        device, name = shown(str(self.use_device)), shown(str(self.name))
         return (
-            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
+            f"<FunctionEvent id={self.id} name={name} overload_name={shown(str(self.overload_name))} "
             f"device_type={self.device_type} node_id={self.node_id} cpu_time={self.cpu_time_str} "
             f"start_us={self.time_range.start} end_us={self.time_range.end} "
             f"cpu_children={[child.id for child in self.cpu_children]} {device}_time={self.device_time_str} "
-            f"name={self.name} thread={self.thread} input_shapes={self.input_shapes} "
+            f"name={name} thread={self.thread} input_shapes={self.input_shapes} "
             f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage} "
             f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} "
             f"is_legacy={self.is_legacy}>"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch import observer
+from .._io.terminal import shown
 from ..exporters import chrome
 from ..store.store import MEMORY_EVENT_NAME, EventStore
 from .event_factory import EventFactory
@@ -137,7 +138,7 @@ class _KinetoEvent:
         return moment - store.clock_start_ns + store.wall_start_ns
 
     def __repr__(self) -> str:
-        return f"<_KinetoEvent {self.name()} start_ns={self.start_ns()} duration_ns={self.duration_ns()}>"
+        return f"<_KinetoEvent {shown(str(self.name()))} start_ns={self.start_ns()} duration_ns={self.duration_ns()}>"
 
 
 def _constant(value: Any) -> Callable[[_MemoryEvent], Any]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias
 
 if TYPE_CHECKING:
     from .event_factory import EventFactory
 
 # Reads one attribute of a row.
 Reader: TypeAlias = "Callable[[EventFactory, int], Any]"
+# Attributes that refer to other objects of the same kind.
+LINKS = ("cpu_parent", "cpu_children")
 
 
 class LazyAttributes:
@@ -44,12 +47,32 @@ class LazyAttributes:
             _set_origin(self, self._live)
             _set_live(self, None)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return dict(vars(self))
+    def __copy__(self) -> Self:
+        """An object without a row that has the same attributes."""
+        other = type(self).__new__(type(self))
+        other.__setstate__((dict(vars(self)), self._live or self._origin))
+        return other
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        detach_row(self)
-        own_attributes(self).update(state)
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """What a deep copy and a pickle are made of: the row, or without one the attributes."""
+        if self._live is None:
+            if self._is_of_rows:
+                return _of_rows_again, self._origin
+            return copyreg.__newobj__, (type(self),), (dict(own_attributes(self)), self._origin)  # type: ignore[attr-defined]
+        # Of parents and children the row tells; to follow them would go through all events, as deep as they are nested.
+        values = {name: value for name, value in own_attributes(self).items() if name not in LINKS}
+        return _bound_again, (type(self), *self._live, values)
+
+    @property
+    def _is_of_rows(self) -> bool:
+        """Whether copies of the rows have a copy of this object: it is bound to them, or changed and still theirs."""
+        return self._live is not None or (self._origin is not None and self._origin[0].has(self._origin[1], self))
+
+    def __setstate__(self, state: tuple[dict[str, Any], tuple[EventFactory, int] | None]) -> None:
+        attributes, origin = state
+        _set_live(self, None)
+        _set_origin(self, origin)
+        own_attributes(self).update(attributes)
 
     @property
     def _all_attributes(self) -> dict[str, Any]:
@@ -60,6 +83,20 @@ class LazyAttributes:
                 if name not in own:
                     own[name] = read(rows, row)
         return own
+
+
+def _bound_again(kind: type[LazyAttributes], rows: EventFactory, row: int, values: dict[str, Any]) -> LazyAttributes:
+    """The object of a row in a copy of its rows: for an event the one that the rows have."""
+    instance: LazyAttributes = rows.event(row)
+    if type(instance) is not kind:
+        instance = kind.__new__(kind)
+        bind_row(instance, rows, row)
+    own_attributes(instance).update(values)
+    return instance
+
+
+def _of_rows_again(rows: EventFactory, row: int) -> LazyAttributes:
+    return rows.event(row)
 
 
 class _FirstRead:

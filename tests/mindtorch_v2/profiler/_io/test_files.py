@@ -10,7 +10,6 @@ import io
 import json
 import math
 import os
-import tempfile
 
 import orjson
 import pytest
@@ -110,9 +109,10 @@ def failing(monkeypatch, fail_at, number):
     calls = Calls(fail_at, number)
 
     def opened(file, mode="r", *more, **named):
-        if mode != "wb" or (isinstance(file, int) and file < 3):
+        if mode != "xb":
             return real_open(file, mode, *more, **named)
-        raw = FailingFile(file, "wb")
+        calls()
+        raw = FailingFile(file, mode, **named)
         raw.calls = calls
         return io.BufferedWriter(raw, 4096)
 
@@ -124,8 +124,7 @@ def failing(monkeypatch, fail_at, number):
         return call
 
     real_open = builtins.open
-    monkeypatch.setattr(os, "fdopen", opened)
-    monkeypatch.setattr(tempfile, "mkstemp", before(tempfile.mkstemp))
+    monkeypatch.setattr(builtins, "open", opened)
     monkeypatch.setattr(os, "chmod", before(os.chmod))
     monkeypatch.setattr(os, "replace", before(os.replace))
     return calls

@@ -59,11 +59,21 @@ def typed(*types, name="aten::mul", dims=((4,), (4,))):
     return EventStore.from_rows(inside([row(name, 0, 1000, inputs=info)]))
 
 
-def graph(backward):
-    rows = [row("aten::mul", 100_000 * n, 100_000 * n + 90_000, seq=n) for n in range(10)]
-    if backward:
-        rows += [row("MulBackward0", 8 * MS, 9 * MS, observer.BACKWARD, seq=9, fwd_thread=1)]
-    return EventStore.from_rows(inside(rows))
+def graph(backward=False, nodes=True, passes=4, later=False):
+    """Ten ops in each pass that leave nodes, or may but do not; with a backward in each, or one after the last."""
+    rows = []
+    for n in range(passes):
+        begin = 10 * MS * n
+        for op in range(10):
+            seq = 10 * n + op if nodes else 0
+            rows.append(row("aten::mul", begin + 100_000 * op, begin + 100_000 * op + 90_000, seq=seq))
+        if backward:
+            rows += [row("MulBackward0", begin + 8 * MS, begin + 9 * MS, observer.BACKWARD, seq=10 * n + 9, fwd_thread=1)]
+    if later:
+        seqs = range(10 * passes)
+        begin = 10 * MS * passes
+        rows += [row("MulBackward0", begin + 9 * n, begin + 9 * n + 5, observer.BACKWARD, seq=n, fwd_thread=1) for n in seqs]
+    return EventStore.from_rows([*rows, *steps(passes + later)])
 
 
 def training(optimizer_step):
@@ -90,15 +100,19 @@ def memory(freed):
     return EventStore.from_rows(rows, changes, options={"profile_memory": True})
 
 
-def pauses(ns):
-    return EventStore.from_rows(inside([row("aten::mul", 0, MS)]), options={"gc_pauses": [(0, ns, 2), (5, 6, 0)]})
+def pauses(ns, number=3):
+    long = [(at, at + ns, 2) for at in range(0, number * MS, MS)]
+    return EventStore.from_rows(inside([row("aten::mul", 0, MS)]), options={"gc_pauses": [*long, (5, 6, 0)]})
 
 
 # rule -> (a recording that triggers it, text in the finding), and recordings that do not
 CASES = {
     "data_loader_wait": ((loader(3 * MS), "num_workers"), [loader(MS // 2)]),
     "host_sync": ((items(3), "12 calls"), [items(1), items(3, under="Optimizer.step#Adam.step"), items(3, "aten::add")]),
-    "tiny_ops": ((many_ops(400, 2000), "1,600 of 1,600 ops"), [many_ops(400, 2000, large=5 * MS), many_ops(100, 2000)]),
+    "tiny_ops": (
+        (many_ops(400, 2000), "1,600 of 1,600 ops"),
+        [many_ops(400, 2000, large=5 * MS), many_ops(100, 2000), many_ops(400, 200)],
+    ),
     "copies": ((copies(MS), "aten::contiguous: 4 calls, 4 ms"), [copies(MS // 10), copies(MS, "Optimizer.step#SGD.step")]),
     "promotion": (
         (typed("float", "double"), "aten::mul: 4 calls"),
@@ -109,14 +123,21 @@ CASES = {
             typed("float", "double", name="aten::copy_"),
         ],
     ),
-    "unused_graph": ((graph(backward=False), "40 ops"), [graph(backward=True)]),
+    # The last op is followed by none that would tell whether it left a node.
+    "unused_graph": (
+        (graph(), "39 ops"),
+        [graph(backward=True), graph(nodes=False), graph(passes=1), graph(later=True), graph(nodes=False, later=True)],
+    ),
     "unused_gradients": ((training(optimizer_step=False), "4 times"), [training(optimizer_step=True)]),
     "single_tensor_optimizer": (
         (optimizer("aten::add_", 20), "SGD(..., foreach=True)"),
         [optimizer("aten::_foreach_add_", 20), optimizer("aten::add_", 4), optimizer("aten::add_", 20, ns=500)],
     ),
     "memory_growth": ((memory(freed=False), "1 MB a step"), [memory(freed=True)]),
-    "gc_pauses": ((pauses(2 * MS), "1 of generation 0, 1 of generation 2"), [pauses(100_000), EventStore.from_rows([])]),
+    "gc_pauses": (
+        (pauses(2 * MS), "1 of generation 0, 3 of generation 2"),
+        [pauses(100_000), pauses(3 * MS, 1), EventStore.from_rows([])],
+    ),
 }
 
 
@@ -152,3 +173,11 @@ def test_the_largest_gain_comes_first():
     findings = advise(EventStore.from_rows(inside(rows)))
     assert [finding.rule for finding in findings] == ["data_loader_wait", "host_sync"]
     assert findings[0].to_dict()["gain_ns"] == 16 * MS
+
+
+def test_an_interruption_does_not_hide_tiny_ops():
+    """A few of the ops were interrupted for longer than all others took together."""
+    rows = [row("aten::add", 4000 * n, 4000 * n + 2000) for n in range(1500)]
+    late = [row("aten::add", 10 * MS + 5 * MS * n, 14 * MS + 5 * MS * n) for n in range(5)]
+    (finding,) = rules()["tiny_ops"](EventStore.from_rows([*rows, *late]))
+    assert "1,505 of 1,505 ops took 3.01 ms together" in str(finding)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler import profile, record_function
-from mindtorch_v2.profiler.analysis.overhead import Calibration, calibration_of, estimate
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.analysis.findings import duration
+from mindtorch_v2.profiler.analysis.overhead import Calibration, calibration_of, estimate, rebuilt_inputs
 from mindtorch_v2.profiler.recording.recorder import Options
 from mindtorch_v2.profiler.session import calibration
-from mindtorch_v2.profiler.store.store import EventStore
+from mindtorch_v2.profiler.store.store import EventStore, InputInfo
 
 COST = Calibration(op=10.0, scope=20.0, python=5.0, inside=2.0)
 
@@ -53,6 +56,7 @@ def test_a_profile_measures_its_own_overhead_once(options):
     assert overhead.calibration.op > 0
     assert overhead.calibration.inside > 0
     assert (overhead.calibration.python > 0) == bool(options)
+    assert overhead.low_ns <= overhead.total_ns <= overhead.high_ns
     assert overhead.total_ns >= 50 * overhead.calibration.op * 0.9
     assert prof.overhead().calibration == overhead.calibration
     assert calibration_of(prof.profiler.store) == overhead.calibration
@@ -70,11 +74,111 @@ def test_a_recording_of_unknown_cost():
     assert calibration_of(EventStore.from_rows([], options={"calibration": {"op": 1}})) is None
 
 
-def test_measuring_goes_on_until_recording_costs_something(monkeypatch):
-    """The machine is faster during the first rounds with a recorder than without."""
-    without, recorded = 5_000, 4_000
-    times = iter([without, recorded] * 10 + [3_000, 3_500])
+def costs(**more):
+    return estimate(EventStore.from_rows(more.pop("rows"), more.pop("memory", [])), COST._replace(**more))
+
+
+def test_the_range_is_around_the_estimate_and_shown():
+    overhead = costs(rows=[{"name": "op", "start": 0, "end": 9_000_000}], cold=4.0, spread=1.2)
+    assert overhead.low_ns < overhead.total_ns < overhead.high_ns
+    assert f"({duration(overhead.low_ns)} to {duration(overhead.high_ns)})" in str(overhead)
+    wide = costs(rows=[{"name": "op", "start": 0, "end": 9_000_000}], cold=4.0, spread=2.4)
+    assert wide.total_ns == overhead.total_ns and wide.high_ns > 1.9 * overhead.high_ns
+
+
+@pytest.mark.parametrize(
+    "kind, unit",
+    [
+        (observer.OP, "op"),
+        (observer.SCOPE, "scope"),
+        (observer.STEP, "scope"),
+        (observer.BACKWARD, "engine"),
+        (observer.ENGINE, "engine"),
+        (observer.PYTHON, "python"),
+        (observer.MODULE, "module"),
+    ],
+)
+def test_every_kind_of_event_has_its_cost(kind, unit):
+    units = {"op": 11.0, "scope": 13.0, "engine": 17.0, "python": 19.0, "module": 23.0}
+    assert costs(rows=[{"name": "it", "start": 0, "end": 9, "kind": kind}], **units).total_ns == units[unit]
+
+
+def test_an_event_after_long_work_costs_more():
+    short = costs(rows=[{"name": "op", "start": 0, "end": 1_000}], cold=5.0)
+    long = costs(rows=[{"name": "op", "start": 0, "end": 1_000_000}], cold=5.0)
+    between = costs(rows=[{"name": "op", "start": 0, "end": 15_000}], cold=5.0)
+    assert (short.total_ns, long.total_ns) == (10, 50)
+    assert 10 < between.total_ns < 50
+
+
+def test_allocations_and_frees_cost_wherever_they_happen():
+    rows = [{"name": "op", "start": 0, "end": 500}]
+    memory = [{"time": 10, "bytes": 8, "addr": 1}, {"time": 900, "bytes": -8, "addr": 1}]
+    overhead = estimate(EventStore.from_rows(rows, memory), COST._replace(memory=100.0))
+    assert overhead.total_ns == 10 + 2 * 100
+    assert overhead.self_ns.tolist() == [500 - 2 - 100, 0]  # the free, after the op, is a row of its own
+
+
+def test_arguments_that_changed_cost_more():
+    def info(*dims, kind="float", value=None):
+        return InputInfo((dims,), (kind,), ((1,),), (value,))
+
+    same, other = info(4), info(8)
+    listed = info(kind="ScalarList", value=(1, 2))
+    number = info(kind="double")
+    rows = [
+        {"name": name, "start": 100 * at, "end": 100 * at + 50, "inputs": inputs}
+        for at, (name, inputs) in enumerate(
+            [("a", same), ("a", same), ("b", same), ("a", same), ("a", other), ("a", other), ("a", listed), ("a", listed)]
+            + [("c", number), ("c", number)]
+        )
+    ]
+    store = EventStore.from_rows(rows)
+    assert rebuilt_inputs(store).tolist() == [True, False, True, False, True, False, True, True, True, True]
+    assert estimate(store, COST._replace(inputs=7.0)).total_ns == 10 * 10 + 7 * 7
+
+
+def test_a_recording_of_an_earlier_version_has_four_costs():
+    four = {"op": 1.0, "scope": 2.0, "python": 3.0, "inside": 4.0}
+    known = calibration_of(EventStore.from_rows([], options={"calibration": four}))
+    assert known == Calibration(1.0, 2.0, 3.0, 4.0)
+    assert known.spread == 2.0  # nothing is known of how well they were measured
+
+
+def test_the_cost_of_a_round_is_the_median_difference_without_what_is_known(monkeypatch):
+    """Rounds of 5 us that recording makes 6 us; one is disturbed, and of the rest 2 us are for the ops beside the kind."""
+    times = iter([5_000, *([11_000, 5_000] * 4), 90_000, 5_000, *([11_000, 5_000] * 4)])
     monkeypatch.setattr(calibration, "_timed", lambda work: work() or next(times))
-    work = {"x": torch.ones(1), "times": 1, "record_function": record_function}
-    exec(calibration._WORK, work)
-    assert calibration._cost_per_row(work["ops"], Options(), observer.OP, 0.0) == 3_500 - 3_000
+    monkeypatch.setattr(calibration, "_counts", lambda store, modules: {"op": 2, "engine": 4})
+    cost, spread = calibration._cost_of("engine", lambda: None, Options(), COST._replace(op=1000.0))
+    assert (cost, spread) == ((6_000 - 2 * 1000) / 4, 1.0)
+
+
+def test_noise_larger_than_the_cost_does_not_make_it_free_or_negative(monkeypatch):
+    times = iter([5_000, 4_000] * 20)
+    monkeypatch.setattr(calibration, "_timed", lambda work: work() or next(times))
+    monkeypatch.setattr(calibration, "_counts", lambda store, modules: {"op": 2})
+    cost, spread = calibration._cost_of("op", lambda: None, Options(), COST)
+    assert cost == 1.0 and 1.0 <= spread < float("inf")
+
+
+EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_modules": True}
+
+
+@pytest.mark.parametrize(
+    "options, measured",
+    [
+        ({}, {"op", "scope", "engine"}),
+        ({"profile_memory": True}, {"op", "scope", "engine", "memory"}),
+        ({"record_shapes": True}, {"op", "scope", "engine", "inputs"}),
+        ({"with_modules": True}, {"op", "scope", "engine", "module"}),
+        (EVERYTHING, {"op", "scope", "engine", "memory", "inputs", "module", "python"}),
+    ],
+)
+def test_what_the_options_record_is_measured_in_bounded_time(options, measured):
+    begun = time.thread_time_ns()
+    known = calibration.calibrate(Options(**options))
+    costs = {name: value for name, value in known._asdict().items() if name not in ("inside", "cold", "spread")}
+    assert {name for name, value in costs.items() if value > 0} == measured
+    assert 1.0 <= known.cold <= 8.0 and known.spread >= 1.0
+    assert time.thread_time_ns() - begun < 2e9

@@ -186,16 +186,19 @@ def steps_of(path, ns, steps=10):
 
 
 def test_diff_over_the_limit(capsys, tmp_path):
-    fast, slow = steps_of(tmp_path / "fast.mtp", 100_000), steps_of(tmp_path / "slow.mtp", 200_000)
+    fast, slow = steps_of(tmp_path / "fast.mtp", 100_000), steps_of(tmp_path / "slow.mtp", 400_000)
     code, out, _ = mtprof(capsys, "diff", fast, slow, "--fail-over", "5%", "--json", "--html", tmp_path / "d.html")
     assert code == 1
     comparison = json.loads(out)
     assert (comparison["step"]["verdict"], comparison["changes"][0]["verdict"]) == ("slower", "slower")
     page = (tmp_path / "d.html").read_text()
     assert "aten::mm" in page and "slower" in page and "<script" not in page
-    assert mtprof(capsys, "diff", fast, slow, "--fail-over", "150%")[0] == 0
-    assert mtprof(capsys, "diff", fast, slow, "--fail-over", "150%", "--fail-op-over", "50%")[0] == 1
+    assert mtprof(capsys, "diff", fast, slow, "--fail-over", "400%")[0] == 0
+    assert mtprof(capsys, "diff", fast, slow, "--fail-over", "400%", "--fail-op-over", "50%")[0] == 1
     assert mtprof(capsys, "diff", slow, fast, "--fail-over", "5%")[0] == 0
+    # One op, one recording of each: a machine may have become half as fast.
+    doubled = steps_of(tmp_path / "doubled.mtp", 200_000)
+    assert mtprof(capsys, "diff", fast, doubled, "--fail-over", "5%")[0] == 0
 
 
 def test_a_limit_needs_steps(capsys, tmp_path):

@@ -97,13 +97,15 @@ def test_what_was_recorded_before_torch_was_missed_is_kept(tmp_path):
 
 def test_a_script_that_used_the_installed_torch(tmp_path):
     (tmp_path / "torch.py").write_text("")
-    (tmp_path / "script.py").write_text("import torch\n")
+    # The hint comes before the script has run.
+    (tmp_path / "script.py").write_text("import torch, sys\nsys.stderr.flush()\nprint('hint')\n")
     ended = run_mtprof("-q", "script.py", cwd=tmp_path)
     assert ended.returncode == 0
     assert ended.stderr == (
-        "mtprof: of the torch that is installed nothing is recorded; with --as-torch, `import torch` means "
-        "this package\nmtprof: wrote script.mtp\n"
+        "mtprof: the script imports torch, of which nothing is recorded: --torch records it by torch.profiler, and with "
+        "--as-torch `import torch` means this package\nmtprof: wrote script.mtp\n"
     )
+    assert ended.stdout == "hint\n"
 
 
 @pytest.mark.parametrize(

@@ -465,3 +465,17 @@ def test_a_streamed_file_takes_little_memory_for_each_event(tmp_path):
         assert len(store) == count and np.array_equal(store.fwd_tid[store.kind == observer.BACKWARD], np.arange(count // 2) % 2)
     each = (peaks[80_000] - peaks[20_000]) / 60_000
     assert each < 250
+
+
+def test_names_may_be_longer_than_a_frame_together(tmp_path, monkeypatch):
+    """Entries of a table go into as many frames as they need; one longer than a frame is refused."""
+    monkeypatch.setattr(_frames, "MOST_PAYLOAD", 3000)
+    monkeypatch.setattr(saved, "MOST_PAYLOAD", 3000)
+    names = [f"{number}" * 900 for number in range(10)]
+    rows = [{"name": name, "start": at, "end": at + 1, "stack": (name,)} for at, name in enumerate(names)]
+    saved.save(EventStore.from_rows(rows), tmp_path / "long.mtp")
+    again = saved.load(tmp_path / "long.mtp")
+    assert list(again.names) == names and [stack[0] for stack in again.stacks] == names
+    with pytest.raises(ValueError, match="a frame holds at most 3000 bytes"):
+        saved.save(EventStore.from_rows([{"name": "x" * 3000, "start": 0, "end": 1}]), tmp_path / "long.mtp")
+    assert list(saved.load(tmp_path / "long.mtp").names) == names

@@ -147,14 +147,17 @@ def test_an_empty_recording():
 
 
 class _Overhead:
-    per_event_ns, events, total_ns, share = 300.0, 2, 600, 0.01
+    per_event_ns, events, total_ns, low_ns, high_ns, share = 300.0, 2, 600, 400, 900, 0.01
 
 
-@pytest.mark.parametrize("overhead", [_Overhead(), {"per_event_ns": 300.0, "events": 2, "total_ns": 600, "share": 0.01}])
+OVERHEAD = {"per_event_ns": 300.0, "events": 2, "total_ns": 600, "low_ns": 400, "high_ns": 900, "share": 0.01}
+
+
+@pytest.mark.parametrize("overhead", [_Overhead(), OVERHEAD])
 def test_overhead_and_findings_are_taken_as_objects_or_mappings(device_store, overhead):
     finding = Finding("rule", "title", "detail", ("evidence",), "main.py(2)", 10, 0.5)
     about = data.about(device_store, title="t", findings=[finding, finding.to_dict()], overhead=overhead)
-    assert about["overhead"] == {"per_event_ns": 300.0, "events": 2, "total_ns": 600, "share": 0.01}
+    assert about["overhead"] == OVERHEAD
     assert about["findings"][0] == about["findings"][1] == finding.to_dict()
 
 

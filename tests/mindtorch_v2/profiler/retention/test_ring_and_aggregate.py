@@ -40,7 +40,7 @@ def test_ring_keeps_the_newest():
     for number in range(rows):
         hand.op(number % 7, 10_000 + 10 * number, 10_000 + 10 * number + 5)
         if number % 1000 == 999:
-            hand.retention.flush()
+            hand.flush()
     hand.stop()
     store, dropped = freeze(hand.recorder), hand.retention.dropped_events
     assert len(store) + dropped == rows
@@ -243,7 +243,7 @@ def test_totals_in_any_chunks(monkeypatch, seed):
             op(depth - 1)
         hand.op(int(chance.integers(0, 4)), start, hand.clock())
         if chance.random() < 0.15:
-            hand.retention.flush()
+            hand.flush()
 
     scopes = [record_function(f"range {n}") for n in range(3)]
     for at, scope in enumerate(scopes):
@@ -269,7 +269,7 @@ def test_pending_rows_and_remainders_are_bounded():
     for number in range(60_000):
         hand.op(0, 10_000 + 10 * number, 10_005 + 10 * number)
         if number % 2000 == 0:
-            hand.retention.flush()
+            hand.flush()
     folding = next(iter(hand.retention._threads.values())).folding
     assert len(folding._pending["start"]) <= _folding._MOST_PENDING
     assert len(folding._remainders["start"]) <= _folding._MOST_REMAINDERS
@@ -322,7 +322,7 @@ def test_per_step_statistics():
             start = hand.clock()
             hand.clock.now += 999
             hand.op(0, start, hand.clock())
-        hand.retention.flush()
+        hand.flush()
         hand.recorder.step(step)
     hand.stop()
     (row,) = hand.retention.stats().rows

@@ -157,3 +157,40 @@ def test_no_links_without_backward():
 )
 def test_matching_ends(events, ends):
     assert tree.matching_ends(np.array([event == "(" for event in events], np.bool_)).tolist() == ends
+
+
+# Rows (start, end, is a step) in order of start, and where they end in the tree.
+BESIDE_STEPS = {
+    "a step that nothing crosses": ([(0, 10, True), (2, 8, False)], None),
+    "no row but steps": ([(0, 10, True), (10, 20, True)], None),
+    "a function around all steps": ([(0, 30, False), (2, 10, True), (10, 20, True)], None),
+    # optimizer.step(), which calls step() of the profiler before it returns
+    "what calls step() belongs to the step": (
+        [(0, 10, True), (4, 11, False), (5, 9, False), (10, 20, True)],
+        [10, 10, 9, 20],
+    ),
+    "a range that is open at the end of a step": ([(0, 10, True), (6, 13, False), (10, 20, True)], [10, 10, 20]),
+    # train_epoch(), called in a step that began before it, and returning in one that began in it
+    "a loop over steps": (
+        [(0, 10, True), (1, 35, False), (2, 3, False), (10, 20, True), (20, 30, True), (30, 40, True)],
+        [1, 30, 3, 20, 30, 40],
+    ),
+    "of two loops the outer one decides": (
+        [(0, 10, True), (2, 50, False), (4, 40, False), (10, 20, True)],
+        [2, 50, 40, 20],
+    ),
+    "however long it takes to return from what calls step()": (
+        [(0, 10, True), (9, 19, False), (10, 20, True), (20, 30, True)],
+        [10, 10, 20, 30],
+    ),
+    "a row before the steps that ends in one": ([(0, 5, False), (3, 10, True)], [3, 10]),
+    "equal beginnings: the longer row is outside": ([(0, 12, False), (0, 10, True), (10, 20, True)], [10, 10, 20]),
+}
+
+
+@pytest.mark.parametrize("case", BESIDE_STEPS)
+def test_no_row_overlaps_a_step_partially(case):
+    rows, expected = BESIDE_STEPS[case]
+    start, end, is_step = (np.array(column) for column in zip(*rows, strict=True))
+    nested = tree.beside_steps(start, end, is_step.astype(bool))
+    assert (None if nested is None else nested.tolist()) == expected

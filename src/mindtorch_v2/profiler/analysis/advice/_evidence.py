@@ -13,6 +13,9 @@ from ..steps import steps
 
 Rows = NDArray[np.intp]
 
+_FAR = 10  # times the median of an op: a call that took longer was interrupted, if
+_FEW = 0.05  # of the op's calls, or fewer, did
+
 
 def rows_named(store: EventStore, matches: Callable[[str], bool]) -> Rows:
     """Host rows, except Python calls, whose name satisfies a condition."""
@@ -58,10 +61,27 @@ def call_cost_ns(store: EventStore) -> int:
     return int(np.quantile(store.self_ns[ops], 0.1)) if len(ops) else 0
 
 
-def top_names(store: EventStore, rows: Rows, limit: int = 5) -> list[tuple[str, int, int]]:
-    """(name, calls, self nanoseconds) of the rows, most time first."""
+def undisturbed_self_ns(store: EventStore, rows: Rows) -> NDArray[np.int64]:
+    """Self times of the rows; one that is far above the median of its op, as few of that op are, counts as the median."""
+    own = store.self_ns[rows].astype(np.int64)
+    order = np.lexsort((own, store.label[rows]))
+    _, first, counts = np.unique(store.label[rows][order], return_index=True, return_counts=True)
+    sorted_own = own[order]
+    for at, count in zip(first.tolist(), counts.tolist(), strict=True):
+        of_label = sorted_own[at : at + count]
+        median = int(of_label[count // 2])
+        above = int(np.searchsorted(of_label, _FAR * median, side="right"))
+        if count - above <= _FEW * count:
+            own[order[at + above : at + count]] = median
+    return own
+
+
+def top_names(
+    store: EventStore, rows: Rows, limit: int = 5, own: NDArray[np.int64] | None = None
+) -> list[tuple[str, int, int]]:
+    """(name, calls, self nanoseconds) of the rows, most time first; `own` are their self times if not as recorded."""
     labels, which = np.unique(store.label[rows], return_inverse=True)
     counts = np.bincount(which)
-    times = np.bincount(which, weights=store.self_ns[rows]).astype(np.int64)
+    times = np.bincount(which, weights=store.self_ns[rows] if own is None else own).astype(np.int64)
     order = np.argsort(-times)[:limit].tolist()
     return [(store.labels[int(labels[at])], int(counts[at]), int(times[at])) for at in order]

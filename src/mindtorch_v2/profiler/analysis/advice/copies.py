@@ -8,11 +8,11 @@ from ..places import places
 from ._evidence import outermost, recorded_ns, rows_named, under
 
 _COPIES = frozenset({"aten::contiguous", "aten::clone", "aten::_to_copy", "aten::to", "aten::repeat", "aten::copy_"})
-_LEAST = 0.05
+_LEAST = 0.1
 
 
 def rule(store: EventStore) -> list[Finding]:
-    """Fires when copies outside the data loader and the optimizer take more than a twentieth of the time."""
+    """Fires when copies outside the data loader and the optimizer take more than a tenth of the time."""
     rows = outermost(store, rows_named(store, _COPIES.__contains__))
     own = rows_named(store, lambda name: name.startswith(("Optimizer.", "enumerate(DataLoader)")))
     rows = rows[~under(store, own)[rows]]

@@ -12,7 +12,7 @@ from ..findings import Finding, size
 from ..places import user_frame
 from ..steps import steps
 
-_FEWEST_STEPS = 4
+_FEWEST_STEPS = 5
 _LEAST_BYTES = 64 << 10
 _STEADY = 0.8
 
@@ -24,13 +24,14 @@ def rule(store: EventStore) -> list[Finding]:
         return []
     running = np.cumsum(store.mem_bytes)
     at = np.searchsorted(store.mem_time, which.end, side="right") - 1
-    in_use = np.where(at >= 0, running[at], 0)[1:]  # the first step fills gradients and optimizer state
+    # The first step fills gradients and optimizer state; at the end of the last one what the program held may be gone.
+    in_use = np.where(at >= 0, running[at], 0)[1:-1]
     growth = np.diff(in_use)
     grown = int(in_use[-1] - in_use[0])
     if grown < _LEAST_BYTES or (growth > 0).mean() < _STEADY:
         return []
     each = grown / len(growth)
-    kept = _kept(store, int(which.end[0]), int(which.end[-1]))
+    kept = _kept(store, int(which.end[0]), int(which.end[-2]))
     makers: Counter[str] = Counter()
     lines: Counter[str] = Counter()
     for row in kept.tolist():

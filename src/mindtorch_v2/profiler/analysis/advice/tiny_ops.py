@@ -1,4 +1,4 @@
-"""Most of the time goes into calling ops rather than into their work."""
+"""Most of the ops' time goes into calling them rather than into their work."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ from ...._dispatch import observer
 from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..places import places
-from ._evidence import call_cost_ns, share, top_names
+from ._evidence import call_cost_ns, recorded_ns, rows_named, share, top_names, under, undisturbed_self_ns
 
 _FEWEST = 1000
 _TINY = 3  # times the least cost of a call
-_LEAST = 0.5
+_LEAST = 0.5  # of the ops' own time
+_LEAST_OF_ALL = 0.02  # of the recorded time
 
 
 def rule(store: EventStore) -> list[Finding]:
-    """Fires when at least half the ops' own time is in ops that take at most three times the least cost of a call."""
+    """Fires when at least half the ops' own time is in ops that take at most three times the least cost of a call.
+
+    What interrupted an op for long is no time of its own here: one interruption takes as long as thousands of tiny ops.
+    """
     ops = np.flatnonzero((store.kind == observer.OP) & (store.device_type == 0))
+    # Of those of an optimizer there is a rule of its own.
+    ops = ops[~under(store, rows_named(store, lambda name: name.startswith("Optimizer.")))[ops]]
     if len(ops) < _FEWEST:
         return []
     cost = call_cost_ns(store)
-    alone = store.self_ns[ops]
-    tiny = ops[alone <= _TINY * cost]
-    spent = int(store.self_ns[tiny].sum())
-    if len(tiny) < _FEWEST or spent < _LEAST * int(alone.sum()):
+    alone = undisturbed_self_ns(store, ops)
+    small = alone <= _TINY * cost
+    tiny, spent = ops[small], int(alone[small].sum())
+    if len(tiny) < _FEWEST or spent < _LEAST * int(alone.sum()) or spent < _LEAST_OF_ALL * recorded_ns(store):
         return []
-    names = top_names(store, tiny)
+    names = top_names(store, tiny, own=alone[small])
     seen = places(store, tiny)
     # Twice as much work in each call would halve the number of calls.
     gain = len(tiny) * cost // 2

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
+from ..._io.strict_json import dumps
 from .. import reading
 from ..exit_codes import FINE
 
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the findings, the largest estimated gain first."""
     findings = reading.open_recording(args.path).advice()
     if args.json:
-        print(json.dumps([finding.to_dict() for finding in findings], indent=1))
+        print(dumps([finding.to_dict() for finding in findings], indent=1))
     elif not findings:
         print("nothing found to advise")
     else:

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
             loaded.export(format, target)
     except ImportError as error:  # an extra that is not installed
         raise Failure(str(error), USAGE) from None
-    print(target)
+    reading.print_written(target)
     return FINE
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from ..._io.terminal import shown
 from .. import run_script
 from .run import write_profile
 
@@ -22,16 +23,17 @@ def run(args: argparse.Namespace) -> int:
     """Record the run, write its profile, trace and report, and print the commands that read them."""
     os.makedirs(args.output, exist_ok=True)
     options = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules", "with_flops"), True)
-    outcome = run_script.run_recorded(run_script.Target(_SCRIPT), options, schedule=None)
+    session = run_script.OwnSession(options)
+    outcome = run_script.run_recorded(run_script.Target(_SCRIPT), session)
     outcome.reraise()
-    prof = outcome.profile
+    prof = session.profile
     paths = {kind: os.path.join(args.output, f"profile{kind}") for kind in (".mtp", ".json.gz", ".html")}
     for path in paths.values():
         write_profile(prof, path)
     print()
     print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
     print(prof.overhead())
-    print(f"\nopen {paths['.html']} in a browser, or:")
+    print(f"\nopen {shown(paths['.html'])} in a browser, or:")
     for command in ("table", "tree --by module", "memory", "flops", "advice"):
-        print(f"  mtprof {command} {paths['.mtp']}")
+        print(f"  mtprof {command} {shown(paths['.mtp'])}")
     return outcome.code

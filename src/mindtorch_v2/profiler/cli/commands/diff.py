@@ -6,8 +6,8 @@ Each difference is named with its confidence interval.
 from __future__ import annotations
 
 import argparse
-import json
 
+from ..._io.strict_json import dumps
 from ...analysis.diff import FEWEST_STEPS
 from ...analysis.diff import diff as compare
 from .. import reading
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         from ...report.comparison import export
 
         export(comparison, args.html, names=(" ".join(before), " ".join(after)))
-    print(json.dumps(comparison.to_dict(), indent=1) if args.json else comparison.table(args.limit))
+    print(dumps(comparison.to_dict(), indent=1) if args.json else comparison.table(args.limit))
     limited = args.fail_over is not None or args.fail_op_over is not None
     if limited and not comparison.enough:
         raise Failure(f"too few steps to tell whether anything is over a limit: {FEWEST_STEPS} are needed in each recording")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 import numpy as np
 
+from ..._io.strict_json import dumps
+from ..._io.terminal import shown
 from ...analysis.findings import duration
 from .. import reading
 from ..exit_codes import FINE
@@ -45,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
         rows = rows[store.step[rows] == args.step]
     if args.slowest:
         rows = rows[np.argsort(-store.duration[rows], kind="stable")]
-    shown = reading.first(rows.tolist(), args.limit)
-    for row in shown:
+    listed = reading.first(rows.tolist(), args.limit)
+    for row in listed:
         thread = store.threads[store.tid[row]]
         name = store.names[store.name[row]]
         start = int(store.start[row]) - store.clock_start_ns
@@ -59,10 +60,10 @@ def run(args: argparse.Namespace) -> int:
                 "step": int(store.step[row]),
                 "depth": int(store.depth[row]),
             }
-            print(json.dumps(line))
+            print(dumps(line))
         else:
-            indent = "  " * int(store.depth[row])
-            print(f"{start / 1e6:14.6f} ms  {duration(int(store.duration[row])):>9}  thread {thread.ident}  {indent}{name}")
-    if len(shown) < len(rows) and not args.json:
-        print(f"... {len(rows) - len(shown):,} more")
+            label = "  " * int(store.depth[row]) + shown(name)
+            print(f"{start / 1e6:14.6f} ms  {duration(int(store.duration[row])):>9}  thread {thread.ident}  {label}")
+    if len(listed) < len(rows) and not args.json:
+        print(f"... {len(rows) - len(listed):,} more")
     return FINE

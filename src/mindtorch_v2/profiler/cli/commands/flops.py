@@ -7,6 +7,7 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._io.terminal import shown
 from ...analysis.findings import duration
 from ...store import tree
 from ...store.store import EventStore
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
             speed = flops[label] / spent[label] if spent[label] else float("nan")
             print(
                 f"{flops[label]:>10.3g} {flops[label] / whole:>6.1%} {duration(int(spent[label])):>9} {speed:>8.3g} "
-                f"{calls[label]:>9,}  {store.labels[label]}"
+                f"{calls[label]:>9,}  {shown(store.labels[label])}"
             )
     origin = "" if store.flops.any() else ", worked out from the input shapes in the file"
     print(f"{whole:.4g} FLOPs in all{origin}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..._io.terminal import shown
 from ...analysis.findings import duration, size
 from ...analysis.memory_use import MemoryUse, memory_use
 from .. import reading
@@ -27,8 +28,8 @@ def run(args: argparse.Namespace) -> int:
     for use in memory_use(store, loaded._memory_uses()):
         at_least = "" if use.before_known else "at least "
         print(
-            f"{use.device}: {use.allocations:,} allocations of {size(use.allocated)}; in use {at_least}{size(use.before)} "
-            f"at the start, {size(use.left)} at the end"
+            f"{shown(use.device)}: {use.allocations:,} allocations of {size(use.allocated)}; "
+            f"in use {at_least}{size(use.before)} at the start, {size(use.left)} at the end"
         )
         print(
             f"peak: {size(use.peak)} after {duration(use.peak_ns - store.clock_start_ns)}"
@@ -38,15 +39,15 @@ def run(args: argparse.Namespace) -> int:
         if not use.before_known:
             print("What was there before and was not freed meanwhile is not known and not counted.")
         if use.categories:
-            print("held then: " + ", ".join(f"{name.lower()} {size(amount)}" for name, amount in use.categories.items()))
+            print("held then: " + ", ".join(f"{shown(name.lower())} {size(amount)}" for name, amount in use.categories.items()))
         print(f"\n{'held':>9} {'blocks':>7}  allocated by, at the peak")
-        shown = reading.first(use.holders, args.limit)
-        for holder in shown:
-            place = f"  at {holder.where}" if holder.where else ""
+        listed = reading.first(use.holders, args.limit)
+        for holder in listed:
+            place = f"  at {shown(holder.where)}" if holder.where else ""
             blocks = f"{holder.blocks:,}" if holder.blocks else "-"
-            print(f"{size(holder.bytes):>9} {blocks:>7}  {holder.name}{place}")
-        if len(use.holders) > len(shown):
-            print(f"... {len(use.holders) - len(shown)} more")
+            print(f"{size(holder.bytes):>9} {blocks:>7}  {shown(holder.name)}{place}")
+        if len(use.holders) > len(listed):
+            print(f"... {len(use.holders) - len(listed)} more")
     return FINE
 
 

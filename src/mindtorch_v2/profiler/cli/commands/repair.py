@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..._io.terminal import shown
 from .. import reading
 from ..exit_codes import FINE
 
@@ -25,10 +26,10 @@ def run(args: argparse.Namespace) -> int:
     seconds = (store.clock_end_ns - store.clock_start_ns) / 1e9
     print(f"recovered: {len(store)} events and {len(store.mem_time)} allocations and frees in {seconds:.3f} s")
     lost = [f"{recovery.bytes_dropped} bytes"] if recovery.bytes_dropped else []
-    lost += [f"{count} x {reason}" for reason, count in recovery.skipped.items()] + recovery.notes
+    lost += [f"{count} x {shown(reason)}" for reason, count in recovery.skipped.items()] + list(map(shown, recovery.notes))
     if store.dropped_events:
         lost.append(f"{store.dropped_events} events that were dropped while recording")
     print("lost: " + ("; ".join(lost) if lost else "nothing that was written"))
     print("the file was " + ("complete" if recovery.complete else "cut off before its end"))
-    print(args.output)
+    reading.print_written(args.output)
     return FINE

@@ -25,5 +25,5 @@ def run(args: argparse.Namespace) -> int:
     target = args.output or reading.default_target(args.path, ".html")
     reading.check_apart(args.path, target)
     reading.open_recording(args.path).export_html(target, args.title or reading.title(args.path))
-    print(target)
+    reading.print_written(target)
     return FINE

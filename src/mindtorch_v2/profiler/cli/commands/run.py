@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ... import profiler
-from ...profiler import profile
+from ..._io.terminal import shown
 from .. import run_script, signals
 from ..exit_codes import USAGE, Failure
 
@@ -54,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="W,W,A,R",
         help="wait, warm up, record, repeat: in steps, which are counted by the optimizers' step()",
     )
-    parser.add_argument("--as-torch", action="store_true", help="`import torch` in the script means this package")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--as-torch", action="store_true", help="`import torch` in the script means this package")
+    which.add_argument("--torch", action="store_true", help="record the PyTorch of this environment, by torch.profiler")
     parser.add_argument("-q", "--quiet", action="store_true", help="print no table at the end")
     parser.add_argument("script", help="script, or with -m module, to run")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
@@ -75,50 +78,70 @@ def run(args: argparse.Namespace) -> int:
         from .... import as_torch
 
         as_torch.install()
-    options = {keyword: getattr(args, option) or args.all for option, keyword in _OPTIONS.items()}
     schedule: _Schedule | None = args.schedule
-    outcome = run_script.run_recorded(
-        run_script.Target(args.script, args.args, args.module),
-        options,
-        None if schedule is None else schedule.action_at,
-        None if schedule is None else _after_optimizer_steps,
-    )
+    session = _session(args, schedule)
+    outcome = run_script.run_recorded(run_script.Target(args.script, args.args, args.module), session)
     if args.module and outcome.module_missing:
         raise Failure(f"cannot run {args.script!r}: {outcome.error}", USAGE)
     outcome.explain()
     with signals.ignored(signal.SIGTERM):  # the recording is written whole before the process ends
-        hint = _hint_at_as_torch(outcome) if not args.as_torch else ""
         why_empty = _why_empty(outcome, schedule)
-        if not why_empty:
-            write_profile(outcome.profile, target)
-    if not args.quiet and not why_empty:
-        print(outcome.profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=10), file=sys.stderr)
-        print(outcome.profile.overhead(), file=sys.stderr)
-    if hint:
-        print(f"mtprof: {hint}", file=sys.stderr)
-    print(f"mtprof: {why_empty}; {target} was not written" if why_empty else f"mtprof: wrote {target}", file=sys.stderr)
+        if outcome.recording is not None and not why_empty:
+            write_profile(outcome.recording, target)
+    if outcome.recording is not None and not args.quiet and not why_empty:
+        print(outcome.recording.key_averages().table(sort_by="self_cpu_time_total", row_limit=10), file=sys.stderr)
+        print(outcome.recording.overhead() or _COST_NOT_KNOWN, file=sys.stderr)
+    if outcome.torch_missing:
+        print(f"mtprof: {_TORCH_MISSING}", file=sys.stderr)
+    written = shown(target)
+    print(f"mtprof: {why_empty}; {written} was not written" if why_empty else f"mtprof: wrote {written}", file=sys.stderr)
     return outcome.code
 
 
 class _Schedule(NamedTuple):
-    """When to record: what schedule() returns, and how many steps of a cycle come before the first that is recorded."""
+    """When to record: steps to wait, to warm up and to record, and how often that is repeated."""
 
+    steps: tuple[int, int, int, int]
     action_at: Callable[[int], profiler.ProfilerAction]
-    before: int
-    cycle: int
+
+    @property
+    def before(self) -> int:
+        """Steps of a cycle before the first that is recorded."""
+        return self.steps[0] + self.steps[1]
+
+    @property
+    def cycle(self) -> int:
+        """Steps of a cycle."""
+        return self.before + self.steps[2]
 
     def needs(self, steps: int) -> int:
         """How many steps it takes to record one in the cycle that a script of `steps` steps ends in."""
         return steps // self.cycle * self.cycle + self.before + 1
 
 
-def _hint_at_as_torch(outcome: run_script.Outcome) -> str:
-    """A hint for scripts that import torch without --as-torch, "" for others."""
-    if outcome.torch_missing:
-        return "torch is not installed here; with --as-torch, `import torch` in the script means this package"
-    if "torch" in sys.modules and outcome.only_python:
-        return "of the torch that is installed nothing is recorded; with --as-torch, `import torch` means this package"
-    return ""
+_TORCH_MISSING = "torch is not installed here; with --as-torch, `import torch` in the script means this package"
+_TORCH_UNRECORDED = (
+    "the script imports torch, of which nothing is recorded: --torch records it by torch.profiler, and with --as-torch "
+    "`import torch` means this package"
+)
+_COST_NOT_KNOWN = "What PyTorch's profiler costs is not known."
+
+
+def _session(args: argparse.Namespace, schedule: _Schedule | None) -> run_script.Session:
+    """The profiler that the arguments ask for."""
+    options = {keyword: getattr(args, option) or args.all for option, keyword in _OPTIONS.items()}
+    if args.torch:
+        from ..run_torch import TorchSession  # here, because few runs are of PyTorch
+
+        return TorchSession(options, None if schedule is None else schedule.steps)
+    if not args.as_torch:
+        from ..run_torch import imports_torch
+
+        if imports_torch(args.script, args.module) and importlib.util.find_spec("torch") is not None:
+            print(f"mtprof: {_TORCH_UNRECORDED}", file=sys.stderr, flush=True)
+    if schedule is None:
+        return run_script.OwnSession(options)
+    return run_script.OwnSession(options, schedule.action_at, _after_optimizer_steps)
 
 
 def _why_empty(outcome: run_script.Outcome, schedule: _Schedule | None) -> str:
@@ -133,7 +156,7 @@ def _why_empty(outcome: run_script.Outcome, schedule: _Schedule | None) -> str:
     return ""
 
 
-def write_profile(prof: profile, path: str) -> None:
+def write_profile(prof: run_script.Recording, path: str) -> None:
     """Write a profile in the format of the path's ending."""
     if path.endswith((".json", ".json.gz")):
         prof.export_chrome_trace(path)
@@ -148,7 +171,7 @@ def _schedule(text: str) -> _Schedule:
     try:
         wait, warmup, active, repeat = (int(part) for part in text.split(","))
         action_at = profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
-        return _Schedule(action_at, wait + warmup, wait + warmup + active)
+        return _Schedule((wait, warmup, active, repeat), action_at)
     except (ValueError, AssertionError) as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not four numbers wait,warmup,active,repeat: {error}") from None
 

@@ -9,6 +9,7 @@ import argparse
 
 import numpy as np
 
+from ..._io.terminal import shown
 from ...analysis.findings import duration
 from ...analysis.overhead import Overhead
 from ...store import tree
@@ -81,4 +82,4 @@ def print_corrected(store: EventStore, cost: Overhead, limit: int) -> None:
     print(f"\n{'self':>9} {'corrected':>9} {'total':>9} {'corrected':>9}  operator")
     order = np.argsort(-columns[1], kind="stable")
     for at in reading.first(order.tolist(), limit):
-        print(" ".join(f"{duration(int(values[at])):>9}" for values in columns) + f"  {store.labels[at]}")
+        print(" ".join(f"{duration(int(values[at])):>9}" for values in columns) + f"  {shown(store.labels[at])}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from ..._io.terminal import shown
 from ...analysis.calltree import CallNode, CallTree
 from ...analysis.findings import duration, size
 from ...analysis.module_tree import ModuleNode, module_tree
@@ -56,9 +57,8 @@ def _call_lines(node: CallNode, level: int, depth: int, whole: int, least: float
     if level >= depth or node.total_ns < least:
         return
     share = node.total_ns / whole if whole else 0.0
-    yield (
-        f"{duration(node.total_ns):>9} {duration(node.self_ns):>9} {share:>6.1%} {node.count:>9,}  {'  ' * level}{node.name}"
-    )
+    label = "  " * level + shown(node.name)
+    yield f"{duration(node.total_ns):>9} {duration(node.self_ns):>9} {share:>6.1%} {node.count:>9,}  {label}"
     for child in node.children:
         yield from _call_lines(child, level + 1, depth, whole, least)
 
@@ -69,7 +69,7 @@ def _module_lines(node: ModuleNode, level: int, depth: int, least: float) -> Ite
         return
     yield (
         f"{duration(total):>9} {duration(node.forward_ns):>9} {duration(node.backward_ns):>9} {size(node.bytes):>9} "
-        f"{node.flops:>9.3g}  {'  ' * level}{node.name}"
+        f"{node.flops:>9.3g}  {'  ' * level}{shown(node.name)}"
     )
     for child in sorted(node.children, key=lambda child: -(child.forward_ns + child.backward_ns)):
         yield from _module_lines(child, level + 1, depth, least)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..._io.terminal import shown
 from ...formats import TraceError
 from ...formats.validate import validate_file
 from .. import reading
@@ -29,5 +30,5 @@ def run(args: argparse.Namespace) -> int:
     for problem in problems:
         print(problem)
     errors = [problem for problem in problems if problem.severity == "error"]
-    print(f"{args.path}: " + (f"{len(errors)} problems" if errors else "fine"))
+    print(f"{shown(args.path)}: " + (f"{len(errors)} problems" if errors else "fine"))
     return FOUND if errors else FINE

@@ -26,7 +26,7 @@ _PACKING = struct.Struct("<BI")
 PLAIN, ZLIB = 0, 1
 # Measured on real recordings: level 9 takes three times as long for 1 % fewer bytes, lzma ten times as long for 11 %.
 _LEVEL = 6
-_MOST_PAYLOAD = 64 << 20
+MOST_PAYLOAD = 64 << 20
 
 # Kinds of frames.
 META, TABLE, ROWS, MEMORY, END, LOG = 1, 2, 3, 4, 5, 6
@@ -39,8 +39,8 @@ def header() -> bytes:
 
 def frame(kind: int, body: bytes) -> bytes:
     """Encode a frame of some contents, compressed if that makes it smaller."""
-    if len(body) > _MOST_PAYLOAD:
-        raise ValueError(f"a frame holds at most {_MOST_PAYLOAD} bytes, not {len(body)}")
+    if len(body) > MOST_PAYLOAD:
+        raise ValueError(f"a frame holds at most {MOST_PAYLOAD} bytes, not {len(body)}")
     packed = zlib.compress(body, _LEVEL)
     packing, data = (ZLIB, packed) if len(packed) < len(body) else (PLAIN, body)
     payload = _PACKING.pack(packing, len(body)) + data
@@ -100,14 +100,14 @@ def _frame_at(file: BinaryIO, rest: int) -> tuple[int, bytes, int] | None:
     if len(head) < _HEAD.size:
         return None
     kind, length, checksum = _HEAD.unpack(head)
-    if length > min(_MOST_PAYLOAD + _PACKING.size, rest - _HEAD.size) or length < _PACKING.size:
+    if length > min(MOST_PAYLOAD + _PACKING.size, rest - _HEAD.size) or length < _PACKING.size:
         return None
     payload = file.read(length)
     if len(payload) < length or _checksum(kind, payload) != checksum:
         return None
     packing, size = _PACKING.unpack_from(payload)
     body = payload[_PACKING.size :]
-    if packing == ZLIB and size <= _MOST_PAYLOAD:
+    if packing == ZLIB and size <= MOST_PAYLOAD:
         try:
             body = zlib.decompressobj().decompress(body, size + 1)
         except zlib.error:

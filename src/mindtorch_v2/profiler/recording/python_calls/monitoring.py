@@ -3,6 +3,9 @@
 The events of this runtime's own code are disabled one by one as they come up, so that they cost nothing after the first
 time. Only the entries of ops stay enabled, since they tell which line an op was called from. What runs until an entry
 returns is this runtime's inside, as is what the inside calls in libraries: none of it is traced.
+
+What a callback raises is raised where the program is, also just before a lock is released. So the callbacks call nothing that
+is not written in Python: signals are handled after such a call. They take times and thread ids from iterators.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ import sys
 import threading
 from collections.abc import Callable
 from threading import get_ident
-from types import BuiltinFunctionType, CodeType, MethodDescriptorType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
 from typing import Any
 
+from ...._core.cpython import without_signals_at_entry
 from ...._core.threads import ThreadState
 from .code_origin import ENTRY, INSIDE, LIBRARY, classify
 
@@ -28,6 +32,7 @@ class CallTracer:
         """`state` is for tracers that pause while an op runs; this one does not."""
         self._stream = (events, clock)
         self._thread = 0
+        self.blocked_by = ""  # why nothing is traced: greenlets take turns
         self.functions: dict[int, Callable[..., Any]] = {}
 
     @staticmethod
@@ -43,6 +48,7 @@ class CallTracer:
     def prepare(self) -> None:
         """Bind to the calling thread. Tracing begins with resume()."""
         self._thread = get_ident()
+        self.blocked_by = ""
         self.functions = _functions(*self._stream, self._thread)
 
     def resume(self) -> None:
@@ -56,6 +62,12 @@ class CallTracer:
         """End tracing the thread; may be called on another one."""
         _hub.remove(self._thread)
 
+    runs_here = True
+
+    def lost_to(self, events: list[Any]) -> str:
+        """Why the tracer sees nothing after the last of `events`, or "". Not for other tools: there is room for several."""
+        return self.blocked_by
+
 
 class _Hub:
     """Holds the one tool id that this process uses, and hands the events of every thread to that thread's tracer."""
@@ -68,24 +80,26 @@ class _Hub:
     def add(self, thread: int, tracer: CallTracer) -> None:
         with self._lock:
             if self._tracers.get(thread) is not tracer:
+                if not self._tracers:
+                    self._take_tool()
                 self._tracers[thread] = tracer
                 self._connect()
 
     def remove(self, thread: int) -> None:
         with self._lock:
-            if self._tracers.pop(thread, None) is not None:
-                self._connect()
+            self._tracers.pop(thread, None)
+            self._connect()
 
     def _connect(self) -> None:
         """Register the callbacks: those of a single tracer directly, those of several behind functions that try each."""
         if not self._tracers:
-            _monitoring.set_events(self._tool, 0)
-            _monitoring.free_tool_id(self._tool)
+            if self._tool >= 0 and _monitoring.get_tool(self._tool) == _NAME:
+                _monitoring.set_events(self._tool, 0)
+                _monitoring.free_tool_id(self._tool)
             self._tool = -1
             return
-        first = self._tool < 0
+        first = not _monitoring.get_events(self._tool)
         if first:
-            self._tool = _free_tool()
             _monitoring.restart_events()
         functions = [tracer.functions for tracer in self._tracers.values()]
         for event, function in functions[0].items():
@@ -93,6 +107,15 @@ class _Hub:
             _monitoring.register_callback(self._tool, event, callback)
         if first:
             _monitoring.set_events(self._tool, sum(functions[0]))
+
+    def _take_tool(self) -> None:
+        # The ids without a name first: cProfile and VizTracer ask for PROFILER_ID alone, and work beside this one.
+        for tool in (3, 4, _monitoring.PROFILER_ID):
+            if _monitoring.get_tool(tool) is None:
+                self._tool = tool  # before it is taken, so that it is given back if an interrupt comes in between
+                _monitoring.use_tool_id(tool, _NAME)
+                return
+        raise RuntimeError("with_stack: every tool id of sys.monitoring that a profiler may use is taken")
 
 
 _hub = _Hub()
@@ -111,16 +134,6 @@ def _try_each(functions: list[Callable[..., Any]]) -> Callable[..., Any]:
     return call
 
 
-def _free_tool() -> int:
-    for tool in (_monitoring.PROFILER_ID, 3, 4):
-        try:
-            _monitoring.use_tool_id(tool, _NAME)
-        except ValueError:
-            continue
-        return int(tool)
-    raise RuntimeError("with_stack: every tool id of sys.monitoring that a profiler may use is taken")
-
-
 class _Origins(dict[str, int]):
     """`classify` by file name, computed once per file."""
 
@@ -132,12 +145,22 @@ class _Origins(dict[str, int]):
 _origins = _Origins()
 
 
+class _Frames:
+    """`frames[n]` is sys._getframe(n), without a call instruction."""
+
+    __slots__ = ()
+    __getitem__: Any = sys._getframe
+
+
+_CALLER = 1  # of a callback
+
+
 def _functions(  # noqa: C901  one closure per event, which share the state of their thread
     stream: list[Any], clock: Callable[[], int], mine: int
 ) -> dict[int, Callable[..., Any]]:
     """The callback for each event, which append to `stream` what happens on the thread `mine`."""
-    extend = stream.extend
-    disable, origins, getframe, ident = _monitoring.DISABLE, _origins, sys._getframe, get_ident
+    disable, origins = _monitoring.DISABLE, _origins
+    times, idents, frames = iter(clock, -1), iter(get_ident, -1), _Frames()
     builtins: dict[Any, str] = {}
     methods: dict[tuple[str, str], str] = {}
     # What runs inside the code `untraced` is not traced: how deep its calls are nested, and whether its own call was traced.
@@ -145,21 +168,35 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
     depth = 0
     call_traced = False
 
+    @without_signals_at_entry
     def describe(function: Any) -> str:
-        if type(function) is MethodDescriptorType:
+        if function.__class__ is MethodDescriptorType:
             text = f"<built-in method {function.__name__} of {function.__objclass__.__name__} object>"
-            return builtins.setdefault(function, text)
+            builtins[function] = text
+            return text
         owner = function.__self__
-        if owner is None or isinstance(owner, ModuleType):
-            return builtins.setdefault(function, f"<built-in function {function.__name__}>")
+        if owner is None or ModuleType in owner.__class__.__mro__:
+            text = builtins[function] = f"<built-in function {function.__name__}>"
+            return text
         # A bound method would keep its object alive: only the names are kept.
-        key = (type(owner).__name__, function.__name__)
-        return methods.setdefault(key, f"<built-in method {key[1]} of {key[0]} object>")
+        key = (owner.__class__.__name__, function.__name__)
+        if key not in methods:
+            methods[key] = f"<built-in method {key[1]} of {key[0]} object>"
+        return methods[key]
 
+    @without_signals_at_entry
+    def outside(frame: FrameType) -> FrameType | None:
+        """The nearest frame outward that is not this runtime's inside. A loop would be a place where signals are handled."""
+        back = frame.f_back
+        return back if back is None or origins[back.f_code.co_filename] != INSIDE else outside(back)
+
+    @without_signals_at_entry
     def begin(code: CodeType, offset: int) -> Any:
-        nonlocal untraced, depth, call_traced
-        if ident() != mine:
-            return None
+        nonlocal stream, untraced, depth, call_traced
+        for ident in idents:
+            if ident != mine:
+                return None
+            break
         origin = origins[code.co_filename]
         if origin == INSIDE:
             return disable
@@ -167,24 +204,30 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
             if code is untraced:
                 depth += 1
             return None
-        caller = getframe(1).f_back
-        while caller is not None and origins[caller.f_code.co_filename] == INSIDE:
+        caller = frames[_CALLER].f_back
+        if caller is not None and origins[caller.f_code.co_filename] == INSIDE:
             if origin == LIBRARY:
                 untraced, depth, call_traced = code, 1, False
                 return None
-            caller = caller.f_back
-        extend((code, -1 if caller is None else caller.f_lasti, clock()))
+            caller = outside(caller)
+        for now in times:
+            stream += (code, -1 if caller is None else caller.f_lasti, now)
+            break
         if origin == ENTRY:
             untraced, depth, call_traced = code, 1, True
         return None
 
+    @without_signals_at_entry
     def thrown_into(code: CodeType, offset: int, error: BaseException) -> None:
         begin(code, offset)  # cannot be disabled
 
+    @without_signals_at_entry
     def returned(code: CodeType, offset: int, value: Any) -> Any:
-        nonlocal depth
-        if ident() != mine:
-            return None
+        nonlocal stream, depth
+        for ident in idents:
+            if ident != mine:
+                return None
+            break
         origin = origins[code.co_filename]
         if origin == INSIDE:
             return disable
@@ -194,30 +237,50 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
             depth -= 1
             if depth or not call_traced:
                 return None
-        extend((None, -1, clock()))
+        for now in times:
+            stream += (None, -1, now)
+            break
         return None
 
+    @without_signals_at_entry
     def unwound(code: CodeType, offset: int, error: BaseException) -> None:
         returned(code, offset, None)  # cannot be disabled
 
+    @without_signals_at_entry
     def call(code: CodeType, offset: int, function: Any, argument: Any) -> Any:
+        nonlocal stream
         kind = function.__class__
         if depth or kind is BuiltinFunctionType or kind is MethodDescriptorType:
             if origins[code.co_filename] in (INSIDE, ENTRY):
                 return disable
-            if depth or ident() != mine:
+            if depth:
                 return None
+            for ident in idents:
+                if ident != mine:
+                    return None
+                break
         else:
             return None
-        extend((builtins.get(function) or describe(function), offset, clock()))
+        what = builtins[function] if function in builtins else describe(function)
+        for now in times:
+            stream += (what, offset, now)
+            break
         return None
 
+    @without_signals_at_entry
     def called(code: CodeType, offset: int, function: Any, argument: Any) -> None:
+        nonlocal stream
         kind = function.__class__
-        if (kind is not BuiltinFunctionType and kind is not MethodDescriptorType) or depth or ident() != mine:
+        if (kind is not BuiltinFunctionType and kind is not MethodDescriptorType) or depth:
             return
+        for ident in idents:
+            if ident != mine:
+                return
+            break
         if origins[code.co_filename] not in (INSIDE, ENTRY):
-            extend((None, -1, clock()))
+            for now in times:
+                stream += (None, -1, now)
+                break
 
     events = _monitoring.events
     return {

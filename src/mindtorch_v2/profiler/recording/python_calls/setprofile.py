@@ -2,17 +2,27 @@
 
 Every event costs a Python call, so the tracer is off while an op runs: the op's entry, once called, holds a Pause, which
 takes the profile function off the thread when it is made and puts it back when the entry's frame ends.
+
+A thread has room for one profile function, and other tools want it too. One that is a Python function is called along. One
+that is not (cProfile, VizTracer, pyinstrument) keeps the place if it was there first, and gets it if it comes later: it can
+neither be called nor put back as it was. Then this tracer records no further calls, and says so; ops do not touch the other
+tool's function.
+
+The interpreter takes off a profile function that raises, and raises that where the program is, also at the entry of an
+`__exit__`. So the profile functions call nothing that is not written in Python: signals are handled after such a call. They
+take the time from an iterator and append with `+=`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from ...._core.threads import ThreadState
+from ...._core.cpython import without_signals_at_entry
+from ...._core.threads import ThreadState, threads
 from ...._dispatch import entry_globals, observer
 from ..allocations import FINALIZERS
 from .code_origin import ENTRY, classify
@@ -35,8 +45,10 @@ class CallTracer:
         self._retire: Callable[[], None] = _nothing
         self._previous: Any = None
         self._pauses_in_ops = True
-        self.resume: Callable[[], None]
-        self.pause: Callable[[], None]
+        # Why nothing is traced: a tool was there first and cannot be called along, or greenlets take turns.
+        self.blocked_by = ""
+        self.resume: Callable[[], None] = _nothing
+        self.pause: Callable[[], None] = _nothing
 
     @staticmethod
     def traces(code: CodeType) -> bool:
@@ -50,11 +62,7 @@ class CallTracer:
         """
         # By id(): hashing a code object takes long.
         codes = {id(what): what for what in events if what.__class__ is CodeType} if self._pauses_in_ops else {}
-        unreturned = {
-            number
-            for number, code in codes.items()
-            if code is _CHOOSER or code is _STAND_IN or classify(code.co_filename) == ENTRY
-        }
+        unreturned = {number for number, code in codes.items() if _leads_to_op(code)}
         unpacked: list[Any] = []
         extend = unpacked.extend
         entries = iter(events)
@@ -72,6 +80,10 @@ class CallTracer:
         """Bind to the calling thread, on which another profile function may be set. Tracing begins with resume()."""
         self._previous = sys.getprofile()
         chained = self._previous if callable(self._previous) else None
+        self.blocked_by = _taken_by(self._previous) if self._previous is not None and chained is None else ""
+        if self.blocked_by:
+            self.resume = self.pause = _nothing
+            return
         self._pauses_in_ops = chained is None
         self._callback, self._retire = _functions(*self._stream, chained)
         # Not Python functions, so that calling them is not traced.
@@ -80,27 +92,49 @@ class CallTracer:
         if self._pauses_in_ops:
             self._stream[2].tracer_switch = (self.pause, self.resume)
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether the calling thread is the traced one and its profile function is this tracer's."""
+        return self._callback is not None and sys.getprofile() is self._callback
+
+    def lost_to(self, events: list[Any]) -> str:
+        """Why the tracer sees nothing after the last of `events`, or "". Only the traced thread can tell."""
+        state = self._stream[2]
+        if self.blocked_by or self.runs_here or threads.state is not state:
+            return self.blocked_by
+        # The tracer is off too while the engine runs, and while an op does: then the last event is the call of its entry.
+        within_op = len(events) >= 3 and events[-3].__class__ is CodeType and _leads_to_op(events[-3])
+        return "" if state.paused_tracer is not None or within_op else _taken_by(sys.getprofile())
+
     def stop(self) -> None:
-        """End tracing and restore the profile function that was set before.
+        """End tracing and restore the profile function that was set before; one that another tool has set meanwhile stays.
 
         Called on another thread, it takes effect with the traced thread's next event.
         """
         self._retire()
-        if sys.getprofile() is self._callback:
-            _restore(self._previous)
+        if self.runs_here:
+            sys.setprofile(self._previous)
         self._callback = self._previous = None
         self._retire = _nothing
 
 
-def _restore(previous: Any) -> None:
-    if previous is None or callable(previous):
-        sys.setprofile(previous)
-    else:  # cProfile's, which is no Python function
-        previous.enable()
+def _leads_to_op(code: CodeType) -> bool:
+    """Whether the tracer is paused after a call of this code: an op's entry, or what leads to one."""
+    return code is _CHOOSER or code is _STAND_IN or classify(code.co_filename) == ENTRY
 
 
 def _nothing(*values: Any) -> None:
     pass
+
+
+def _taken_by(profile_function: Any) -> str:
+    """Why a profile function of another tool is in the way, for a message."""
+    if profile_function is None:
+        name = "another profiler, which has ended since,"
+    else:
+        named = profile_function if hasattr(profile_function, "__qualname__") else type(profile_function)
+        name = f"{named.__module__}.{named.__qualname__}"
+    return f"{name} had the interpreter's one place for a profile function"
 
 
 def _functions(
@@ -110,35 +144,35 @@ def _functions(
     builtins: dict[Any, str] = {}
     methods: dict[tuple[str, str], str] = {}
 
+    @without_signals_at_entry
     def describe(function: Any) -> str:
         owner = function.__self__
-        if owner is None or isinstance(owner, ModuleType):
+        if owner is None or ModuleType in owner.__class__.__mro__:
             text = builtins[function] = f"<built-in function {function.__name__}>"
             return text
         # A bound method would keep its object alive: only the names are kept.
-        key = (type(owner).__name__, function.__name__)
-        text = methods.get(key, "")
-        if not text:
-            text = methods[key] = f"<built-in method {key[1]} of {key[0]} object>"
-        return text
+        key = (owner.__class__.__name__, function.__name__)
+        if key not in methods:
+            methods[key] = f"<built-in method {key[1]} of {key[0]} object>"
+        return methods[key]
 
     def chained(frame: FrameType, event: str, arg: Any) -> None:
         previous(frame, event, arg)
         everything(frame, event, arg)
 
     def retire() -> None:
-        own.update(extend=_nothing, append=_nothing, clock=restore)
+        own.update(events=[], times=iter(restore, -1), untraced=None, Pause=None)
         state.tracer_pause_factory = state.tracer_switch = None
 
+    @without_signals_at_entry
     def restore() -> int:
         sys.setprofile(previous)
         return 0
 
     # Global names cost a function nothing when it is called, unlike those that it closes over.
     own = {
-        "extend": events.extend,
-        "append": events.append,
-        "clock": clock,
+        "events": events,
+        "times": iter(clock, -1),
         "state": state,
         "describe": describe,
         "names": builtins,
@@ -148,7 +182,6 @@ def _functions(
         "tensor_end": FINALIZERS[0],
         "storage_end": FINALIZERS[1],
         "untraced": None,
-        "getframe": sys._getframe,
     }
     everything = FunctionType(_every_event.__code__.replace(), own)
     callback = FunctionType(_outside_of_ops.__code__.replace(), own)
@@ -170,9 +203,8 @@ def _functions(
 
 
 # Stand for the globals that each tracer gives its copy of the two functions below.
-extend: Callable[[tuple[Any, ...]], None] = _nothing
-append: Callable[[int], None] = _nothing
-clock: Callable[[], int] = int
+events: list[Any] = []
+times: Iterator[int] = iter(())  # each reading of the clock
 state: Any = None
 describe: Callable[[Any], str] = str
 names: dict[Any, str] = {}  # texts of builtins
@@ -185,10 +217,10 @@ tensor_end: CodeType | None = None
 storage_end: CodeType | None = None
 # The chooser or stand-in that is running now: nothing is recorded until it returns.
 untraced: CodeType | None = None
-getframe: Callable[[int], FrameType] = sys._getframe
 
 
-def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:
+@without_signals_at_entry
+def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:  # noqa: C901  a call would be one more for each event
     """The profile function: every event except for what runs inside ops and finalizers."""
     global untraced  # noqa: PLW0603  of the tracer, see `own`
     if event == "return":
@@ -200,35 +232,58 @@ def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:
                 return
             if code is tensor_end or code is storage_end or frame.f_globals is entries:
                 return
-        append(clock())
+        for now in times:
+            stream = events
+            stream += (now,)
+            break
     elif event == "call":
         code = frame.f_code
-        if untraced is not None:
+        # Only the entry that begins now may pause this function: another tool may be in its place when a later one begins.
+        if frame.f_globals is entries:
             state.tracer_pause_factory = Pause
+        if untraced is not None:
             return
         if code is tensor_end or code is storage_end:
             return
-        try:
-            extend((code, getframe(2).f_lasti, clock()))
-        except ValueError:  # the outermost frame has no caller
-            extend((code, -1, clock()))
-        state.tracer_pause_factory = Pause
+        back = frame.f_back
+        for now in times:
+            stream = events
+            stream += (code, -1 if back is None else back.f_lasti, now)
+            break
         if code is chooser or code is stand_in:
             untraced = code
     elif untraced is not None:
         pass
     elif event == "c_call":
-        extend((names.get(arg) or describe(arg), frame.f_lasti, clock()))
+        what = names[arg] if arg in names else describe(arg)
+        for now in times:
+            stream = events
+            stream += (what, frame.f_lasti, now)
+            break
     else:  # c_return, c_exception
-        append(clock())
+        for now in times:
+            stream = events
+            stream += (now,)
+            break
 
 
+@without_signals_at_entry
 def _every_event(frame: FrameType, event: str, arg: Any) -> None:
     """The profile function beside another one: ops are not left out, since the other one is not to miss them."""
     if event == "call":
         back = frame.f_back
-        extend((frame.f_code, -1 if back is None else back.f_lasti, clock()))
+        for now in times:
+            stream = events
+            stream += (frame.f_code, -1 if back is None else back.f_lasti, now)
+            break
     elif event == "c_call":
-        extend((names.get(arg) or describe(arg), frame.f_lasti, clock()))
+        what = names[arg] if arg in names else describe(arg)
+        for now in times:
+            stream = events
+            stream += (what, frame.f_lasti, now)
+            break
     else:
-        append(clock())
+        for now in times:
+            stream = events
+            stream += (now,)
+            break

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from ...._core.threads import ThreadState
 from ...._dispatch.observer import UNTRACED_CALL, USER_CODE_CALL
 from .code_origin import ENTRY, INSIDE, LIBRARY, classify
+from .greenlets import call_at_first_switch
 
 if sys.version_info >= (3, 12):
     from .monitoring import CallTracer
@@ -75,6 +76,7 @@ class PythonCallWindow:
         self._begun = SegmentStart(0, [], [])
         self._events: CallEvents = []  # those moved here from the log's stream, unpacked
         self._ended: int | None = None
+        self.lost_to = ""  # why the tracer saw no more
         self._start_drained = self._end_drained = False
         # Index in the log's stream of the first event that is not in `_events` yet.
         self.first = 0
@@ -91,13 +93,28 @@ class PythonCallWindow:
             return [CallSegment(start, self._ended, opened, places, self._events)]
         return [CallSegment(start, end, opened, places, self._events + self._log.since(self.first))]
 
-    def close(self, end: int) -> None:
-        """Move the rest of the window's events out of the stream; those after `end` are dropped."""
-        self._events += self._log.since(self.first)
-        last = len(self._events)  # another thread is traced for a moment after the recording has ended
-        while last and self._events[last - 1] > end:
+    @property
+    def ended(self) -> int | None:
+        """When it ended: with the recording, or earlier, if the tracer lost its place; None while it is open."""
+        return self._ended
+
+    def close(self, end: int, lost_to: str = "") -> None:
+        """Move the rest of the window's events out of the stream; those after `end` are dropped. Once: then it has ended.
+
+        lost_to: why the tracer saw nothing after the last event that there is: there the window ends.
+        """
+        if self._ended is not None:
+            return
+        events = self._log.since(self.first)
+        if lost_to:
+            self.lost_to = lost_to
+            end = max(self._begun.time, self._log.last_time)
+        last = len(events)  # another thread is traced for a moment after the recording has ended
+        while last and events[last - 1] > end:
             last -= WIDTH
-        del self._events[last:]
+        del events[last:]
+        # No signal comes between these two: the window has all its events once.
+        self._events += events
         self._ended = end
 
     # ------------------------------------------------------------------ for retention policies, while it is open
@@ -186,44 +203,78 @@ def _untraced_call(frame: FrameType) -> FrameType:
     return frame
 
 
+def _nothing() -> None:
+    pass
+
+
 class PythonCallLog:
     """The stream of one thread. Its tracer runs while at least one window is open."""
 
     def __init__(self, clock: Callable[[], int], state: ThreadState) -> None:
         self.events: list[Any] = []  # as the tracer appends them
         self._clock = clock
+        self._moved: list[Any] = []  # the last entries that were moved out of the stream
         self._windows: list[PythonCallWindow] = []
+        self._expect_no_switch: Callable[[], None] = _nothing
         self._lock = threading.Lock()  # held while windows open, close, or move events out of the stream
         self.tracer = CallTracer(self.events, clock, state)
 
-    def open(self) -> PythonCallWindow:
-        """Begin a window with the calling thread's stack as it is."""
-        window = PythonCallWindow(self)
-        if self._windows:
-            self.tracer.pause()
-        else:
-            self.tracer.prepare()
-        self._windows.append(window)
-        # From here to the end nothing is traced but the return of this function.
-        with self._lock:
-            window.begin(self._clock(), sys._getframe())
-        self.tracer.resume()
-        return window
+    def open(self, window: PythonCallWindow) -> None:
+        """Begin a window with the calling thread's stack as it is. The caller holds it already, to close it in any case."""
+        running, lost = True, ""
+        try:
+            if self._windows:
+                running, lost = self.tracer.runs_here, self.tracer.lost_to(self._latest)
+                if running:
+                    self.tracer.pause()
+            else:
+                self.tracer.prepare()
+                lost = self.tracer.blocked_by
+                self._expect_no_switch = call_at_first_switch(self._lose_to_greenlets)
+            self._windows.append(window)
+            # From here to the end nothing is traced but the return of this function.
+            with self._lock:
+                window.begin(self._clock(), None if lost else sys._getframe())
+        finally:
+            if running:
+                self.tracer.resume()
 
     def close(self, window: PythonCallWindow, end: int) -> None:
-        """End a window. May be called on another thread."""
-        if len(self._windows) > 1:
-            self.tracer.pause()
-            with self._lock:
-                window.close(end)
-                self._windows.remove(window)
-            self.tracer.resume()
+        """End a window; one that has ended is no error. May be called on another thread."""
+        running, lost_to = self.tracer.runs_here, self.tracer.lost_to(self._latest)
+        if [other for other in self._windows if other is not window]:
+            try:
+                if running:  # here, on the traced thread
+                    self.tracer.pause()
+                with self._lock:
+                    window.close(end, lost_to)
+                    if window in self._windows:
+                        self._windows.remove(window)
+            finally:
+                if running:
+                    self.tracer.resume()
             return
+        self._expect_no_switch()
         self.tracer.stop()
         with self._lock:
-            window.close(end)
+            window.close(end, lost_to)
             self._windows.clear()
             self.events.clear()
+
+    def _lose_to_greenlets(self) -> None:
+        self.tracer.stop()
+        self.tracer.blocked_by = "greenlets take turns on it, in the middle of calls"
+
+    @property
+    def _latest(self) -> list[Any]:
+        """The last entries of the stream."""
+        return self.events[-3:] or self._moved
+
+    @property
+    def last_time(self) -> int:
+        """When the last event was, 0 before the first."""
+        latest = self._latest
+        return latest[-1] if latest else 0
 
     def since(self, first: int) -> CallEvents:
         """The stream from an index on, unpacked."""
@@ -234,6 +285,8 @@ class PythonCallLog:
         with self._lock:
             last = len(self.events)
             events = self.tracer.unpacked(self.events[window.first : last])
+            if last:
+                self._moved = self.events[-3:]
             window.first = last
             unused = min(each.first for each in self._windows)
             del self.events[:unused]

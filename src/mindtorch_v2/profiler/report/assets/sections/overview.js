@@ -96,12 +96,12 @@ function cards(model) {
       ),
     );
   if (about.overhead) {
-    const { per_event_ns: each, total_ns: all, share } = about.overhead;
+    const { per_event_ns: each, total_ns: all, low_ns: low, high_ns: high, share } = about.overhead;
     found.push(
       card(
         "Cost of profiling",
         all != null ? time(all) : "–",
-        `${each != null ? `${time(each)} an event` : ""}${share != null ? `, ${(share * 100).toFixed(1)} % of the time` : ""}`,
+        `${low != null && high != null ? `${time(low)} to ${time(high)}; ` : ""}${each != null ? `${time(each)} an event` : ""}${share != null ? `, ${(share * 100).toFixed(1)} % of the time` : ""}`,
         "card-overhead",
       ),
     );
