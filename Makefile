@@ -18,6 +18,10 @@ VERSIONS := 3.11 3.12 3.13 3.14
 # Of the longest part of `make soak`; each fuzzing run takes two thirds of it.
 SOAK_MINUTES ?= 30
 
+# Of `make fuzz-programs`.
+PROGRAMS ?= 100000
+SEED ?= 1
+
 # Other projects' programs bring a hundred packages along: they have an environment of their own.
 INTEROP := build/interop
 
@@ -28,7 +32,7 @@ QUICK := $(addprefix tests/mindtorch_v2/,autograd core dispatch func nn optim op
 	$(addprefix profiler/,assembly recording retention store views)) \
 	--deselect tests/mindtorch_v2/ops/test_registry.py::test_second_derivative
 
-.PHONY: help demo test quick test-all lint format bench compare soak docs stubs reference site clean interop
+.PHONY: help demo test quick test-all lint format bench compare fuzz-programs attack soak docs stubs reference site clean interop
 .NOTPARALLEL:
 
 help:
@@ -40,7 +44,9 @@ help:
 	@echo "make format  rewrite the sources as ruff formats them"
 	@echo "make bench   time profiler, dispatch and training against the stored figures, or TORCH_PYTHON=/path/to/python's torch"
 	@echo "make compare every op with PyTorch's own samples, in TORCH_PYTHON=/path/to/python's torch and here"
+	@echo "make fuzz-programs  random programs in TORCH_PYTHON=/path/to/python's torch and here (PROGRAMS=100000, SEED=1)"
 	@echo "make interop open traces in TensorBoard's plugin, HolisticTraceAnalysis, VizTracer and speedscope (needs the network)"
+	@echo "make attack  try to break each promise of docs/reliability.md at length; a line for each, held or broken"
 	@echo "make soak    what takes long: kills, ten million ops, fuzzing, threads (SOAK_MINUTES=30)"
 	@echo "make docs    record the demo and write docs/commands, its pictures and the parity table (needs Chromium)"
 	@echo "make stubs   write the type stubs from the list of ops"
@@ -84,6 +90,13 @@ compare: $(RUN)
 	@test -n '$(TORCH_PYTHON)' || { echo "TORCH_PYTHON=/path/to/python names an interpreter that has torch"; exit 1; }
 	'$(TORCH_PYTHON)' tools/compare_ops.py sample build/ops
 	$(BIN)/python tools/compare_ops.py check build/ops
+
+fuzz-programs: $(RUN)
+	@test -n '$(TORCH_PYTHON)' || { echo "TORCH_PYTHON=/path/to/python names an interpreter that has torch"; exit 1; }
+	$(BIN)/python tools/fuzz_programs.py run --torch '$(TORCH_PYTHON)' --count $(PROGRAMS) --seed $(SEED)
+
+attack: $(DEV)
+	$(BIN)/python tests/attack/run.py $(ATTACK_ARGS)
 
 soak: $(DEV)
 	MACHINE_RUNS=10000 $(BIN)/python -m pytest -q -n 2 tests/mindtorch_v2/profiler/session/test_lifecycle_machine.py

@@ -71,7 +71,8 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "Profiles a script as it is. The script sees its own `sys.argv`, is `__main__`, and ends with its own exit code; the "
         "profile is written also when it raises or is ended by Ctrl-C or SIGTERM; if nothing was recorded, no file is "
         "written, and a line says so. All threads are recorded. `--as-torch` lets `import torch` in the script mean this "
-        "package. With `--schedule` a step is one `step()` of an optimizer. The ending of `-o` chooses the format: `.mtp` "
+        "package; `--torch` records the PyTorch that is installed, by its own `torch.profiler`. With "
+        "`--schedule` a step is one `step()` of an optimizer. The ending of `-o` chooses the format: `.mtp` "
         "(the saved profile, from which all other commands work), `.json`, `.json.gz` or `.html`.",
         None,
     ),

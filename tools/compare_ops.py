@@ -4,8 +4,9 @@
     python tools/compare_ops.py check build/ops [name ...]            asks the same of this package and lists what differs
 
 The samples are those that PyTorch tests its ops with (`torch.testing._internal`). An op is called in several forms: as it
-is, with `out=`, in place, and where it can be differentiated also backward, twice backward and forward. Differences that are
-meant, each with its reason, stand in compare_ops.txt beside this file; any other makes `check` fail.
+is, with `out=`, in place, with its tensors laid out in other ways in memory, and where it can be differentiated also backward,
+twice backward, forward and asking which results require grad. Differences that are meant, each with its reason, stand in
+compare_ops.txt beside this file; any other makes `check` fail.
 """
 
 from __future__ import annotations
@@ -137,7 +138,69 @@ def in_place_backward(torch: Any, function: Any, name: str, given: Any) -> Any:
     return list(torch.autograd.grad((result * ramp(torch, result)).sum(), [leaf], allow_unused=True))
 
 
-FORMS = {form.__name__: form for form in (as_it_is, backward, twice_backward, forward, into_out, in_place, in_place_backward)}
+def requires_grad(torch: Any, function: Any, name: str, given: Any) -> Any:
+    """Which results of inputs that require grad require it themselves."""
+    start = leaves(torch, given, lambda one: one.is_floating_point() or one.is_complex())
+    if not start:
+        raise Skip
+    for one in start:
+        one.requires_grad_()
+    return [one.requires_grad for one in leaves(torch, function(*given[0], **given[1]), lambda _: True)]
+
+
+def laid_out(torch: Any, value: Any, lay_out: Any) -> Any:
+    """The same arguments, each tensor of several dims laid out in another way in memory."""
+    if isinstance(value, torch.Tensor):
+        return lay_out(value) if value.layout == torch.strided and value.ndim > 1 and value.numel() > 1 else value
+    if type(value) in (list, tuple):
+        return type(value)(laid_out(torch, one, lay_out) for one in value)
+    return {key: laid_out(torch, one, lay_out) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def transposed(torch: Any, function: Any, name: str, given: Any) -> Any:
+    """The first dim is the innermost of each tensor."""
+    given = laid_out(
+        torch, given, lambda one: one.transpose(0, -1).clone(memory_format=torch.contiguous_format).transpose(0, -1)
+    )
+    return function(*given[0], **given[1])
+
+
+def first_transposed(torch: Any, function: Any, name: str, given: Any) -> Any:
+    """The last dim of the first tensor is its outermost; other tensors lie as they are."""
+    first = laid_out(
+        torch, given[0][0], lambda one: one.movedim(-1, 0).clone(memory_format=torch.contiguous_format).movedim(0, -1)
+    )
+    return function(first, *given[0][1:], **given[1])
+
+
+def channels_last(torch: Any, function: Any, name: str, given: Any) -> Any:
+    """The second dim is the innermost of each tensor."""
+    given = laid_out(torch, given, lambda one: one.movedim(1, -1).clone(memory_format=torch.contiguous_format).movedim(-1, 1))
+    return function(*given[0], **given[1])
+
+
+def sliced(torch: Any, function: Any, name: str, given: Any) -> Any:
+    """There is a gap after each element of a transposed tensor."""
+
+    def spaced(one: Any) -> Any:
+        room = torch.zeros([*reversed(one.shape), 2], dtype=one.dtype)[..., 0].permute(*reversed(range(one.ndim)))
+        return room.copy_(one)
+
+    given = laid_out(torch, given, spaced)
+    return function(*given[0], **given[1])
+
+
+def expanded(torch: Any, function: Any, name: str, given: Any) -> Any:
+    """The first row stands for all of them."""
+    given = laid_out(torch, given, lambda one: one[:1].expand(one.shape))
+    return function(*given[0], **given[1])
+
+
+LAYOUTS = (transposed, first_transposed, channels_last, sliced, expanded)
+FORMS = {
+    form.__name__: form
+    for form in (as_it_is, backward, twice_backward, forward, into_out, in_place, in_place_backward, requires_grad, *LAYOUTS)
+}
 FORMS["refused"] = as_it_is
 
 
@@ -212,6 +275,7 @@ def sampled(torch: Any, op: Any, function: Any, dtype: str, in_place_name: str) 
         forms.append("backward")
     if dtype == "float32":
         forms += ["twice_backward"] * op.supports_gradgrad + ["forward"] * op.supports_forward_ad
+        forms += [form.__name__ for form in (requires_grad, *LAYOUTS)]
     if dtype in ("float32", "int32"):
         forms += ["into_out"] * op.supports_out + ["in_place"] * bool(in_place_name)
     if dtype == "float32" and in_place_name and op.supports_inplace_autograd:
@@ -272,6 +336,11 @@ def difference(torch: Any, wanted: Any, got: Any, path: str = "") -> str | None:
     return None if wanted == got and type(wanted) is type(got) else f"{path} is {got!r:.60}, not {wanted!r:.60}"
 
 
+def strides_of(tensor: Any) -> list[int]:
+    """Strides of the dims that have more than one place: those that decide where an element lies."""
+    return [stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1]
+
+
 def tensor_difference(torch: Any, wanted: Any, got: Any, path: str) -> str | None:
     if not isinstance(got, torch.Tensor):
         return f"{path} is {got!r:.60}, not a tensor"
@@ -288,9 +357,12 @@ def tensor_difference(torch: Any, wanted: Any, got: Any, path: str) -> str | Non
         close = torch.equal(left, right)
     if not close:
         return f"{path} values {right.reshape(-1)[:4].tolist()}, not {left.reshape(-1)[:4].tolist()}"
-    if wanted.stride() != got.stride() and wanted.numel() > 1:
-        return f"only {path} strides {got.stride()}, not {wanted.stride()}"
+    if wanted.numel() > 1 and strides_of(wanted) != strides_of(got):
+        return f"only {path} strides {got.stride()}, not {wanted.stride()} for shape {tuple(wanted.shape)}"
     return None
+
+
+_LAID_OUT = {"as_it_is", "into_out", *(form.__name__ for form in LAYOUTS)}
 
 
 def verdict(torch: Any, case: dict[str, Any], ours: dict[str, Any]) -> tuple[str, str]:
@@ -314,7 +386,7 @@ def verdict(torch: Any, case: dict[str, Any], ours: dict[str, Any]) -> tuple[str
     if not text.startswith("only "):
         return "values", text
     # Where gradients lie in memory is nobody's promise.
-    return ("strides", text.removeprefix("only ")) if case["form"] in ("as_it_is", "into_out") else ("", "")
+    return ("strides", text.removeprefix("only ")) if case["form"] in _LAID_OUT else ("", "")
 
 
 def described(torch: Any, value: Any) -> str:

@@ -413,7 +413,7 @@ def nn_functional_stub() -> str:
     homes: dict[str, list[str]] = {}
     for name, value in vars(nn_functional).items():
         code = getattr(value, "__code__", None)
-        if code is not None and "/nn/_functional/" in code.co_filename:
+        if code is not None and "/nn/_functional/" in code.co_filename and not name.startswith("_"):
             homes.setdefault(Path(code.co_filename).stem, []).append(name)
     imports = [
         f"from ._functional.{home} import {', '.join(f'{name} as {name}' for name in sorted(names))}"

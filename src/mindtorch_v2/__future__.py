@@ -1,4 +1,4 @@
-"""torch.__future__: switches for how Module.to() replaces parameters."""
+"""torch.__future__: switches for how converting a module, or loading its state, replaces its parameters."""
 
 from __future__ import annotations
 
@@ -6,26 +6,20 @@ _switches = {"overwrite": False, "swap": False}
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Whether converting a module gives it new parameters. Only the default, False, is there: it changes their data."""
-    _set("overwrite", value)
+    """Set whether converting a module gives it new parameters, instead of giving the old ones new data."""
+    _switches["overwrite"] = value
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """Whether converting a module gives it new parameters: never."""
+    """Whether converting a module gives it new parameters; False unless it was set."""
     return _switches["overwrite"]
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Whether converting a module swaps its parameters' contents. Only the default, False, is there."""
-    _set("swap", value)
+    """Set whether converting a module, or loading its state, swaps parameters with their new values by `swap_tensors`."""
+    _switches["swap"] = value
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """Whether converting a module swaps its parameters' contents: never."""
+    """Whether converting a module, or loading its state, swaps parameters; False unless it was set."""
     return _switches["swap"]
-
-
-def _set(name: str, value: bool) -> None:
-    if value:
-        raise NotImplementedError(f"torch.__future__.set_{name}_module_params_on_conversion(True)")
-    _switches[name] = value

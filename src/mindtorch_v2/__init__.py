@@ -26,6 +26,7 @@ from ._core.memory_format import (
     channels_last_3d,
     contiguous_format,
     layout,
+    legacy_contiguous_format,
     memory_format,
     preserve_format,
     sparse_coo,
@@ -36,7 +37,6 @@ from ._core.size import Size
 from ._core.tensor import Tensor
 from ._dispatch.overload_api import ops
 from ._lazy_imports import lazy_exports as _lazy_exports
-from .version import __version__
 
 if TYPE_CHECKING:
     from . import (
@@ -116,6 +116,8 @@ _MODULES = (
 # Those that `from mindtorch_v2 import *` leaves out.
 _MORE_MODULES = (
     "_C",
+    "_VF",
+    "__config__",
     "__future__",
     "_dynamo",
     "_utils",
@@ -126,17 +128,51 @@ _MORE_MODULES = (
     "func",
     "functional",
     "futures",
+    "fx",
     "hub",
     "masked",
+    "mtia",
     "multiprocessing",
+    "onnx",
     "return_types",
     "signal",
     "sparse",
     "storage",
     "testing",
+    "torch_version",
     "types",
 )
 _NAMES = {
+    "._checks": (
+        "_assert",
+        "_check",
+        "_check_index",
+        "_check_is_size",
+        "_check_not_implemented",
+        "_check_tensor_all",
+        "_check_tensor_all_with",
+        "_check_type",
+        "_check_value",
+        "_check_with",
+    ),
+    "._core.memory_format": ("_mkldnn", "jagged", "sparse_bsc", "sparse_bsr", "sparse_csc", "sparse_csr"),
+    "._symbolic_numbers": (
+        "SymBool",
+        "SymFloat",
+        "SymInt",
+        "sym_float",
+        "sym_fresh_size",
+        "sym_int",
+        "sym_ite",
+        "sym_max",
+        "sym_min",
+        "sym_not",
+        "sym_sqrt",
+        "sym_sum",
+    ),
+    ".jit": ("ScriptFunction", "ScriptModule"),
+    ".torch_version": ("__version__",),
+    ".accelerator": ("get_device_module",),
     "._backends.errors": ("AcceleratorError", "OutOfMemoryError"),
     "._compile": ("compile",),
     "._streams": ("Event", "Stream"),
@@ -181,7 +217,7 @@ _NAMES = {
     ),
 }
 __all__ = [_name for _name in globals() if not _name.startswith("_")]
-__all__ += [*_MODULES, *[_name for _home in _NAMES.values() for _name in _home]]
+__all__ += [*_MODULES, *[_name for _home in _NAMES.values() for _name in _home if not _name.startswith("_")]]
 __all__.remove("annotations")
 __all__.remove("TYPE_CHECKING")
 __getattr__, __dir__ = _lazy_exports(__name__, (*_MODULES, *_MORE_MODULES), _NAMES)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 
 from . import _C as _C
+from . import __config__ as __config__
 from . import _dynamo as _dynamo
 from . import _utils as _utils
 from . import accelerator as accelerator
@@ -27,15 +28,18 @@ from . import fft as fft
 from . import func as func
 from . import functional as functional
 from . import futures as futures
+from . import fx as fx
 from . import hub as hub
 from . import jit as jit
 from . import library as library
 from . import linalg as linalg
 from . import masked as masked
 from . import mps as mps
+from . import mtia as mtia
 from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import npu as npu
+from . import onnx as onnx
 from . import optim as optim
 from . import overrides as overrides
 from . import profiler as profiler
@@ -48,6 +52,7 @@ from . import sparse as sparse
 from . import special as special
 from . import storage as storage
 from . import testing as testing
+from . import torch_version as torch_version
 from . import types as types
 from . import utils as utils
 from . import version as version
@@ -78,6 +83,7 @@ from ._core.memory_format import channels_last_3d as channels_last_3d
 from ._core.memory_format import contiguous_format as contiguous_format
 from ._core.memory_format import layout as _layout
 from ._core.memory_format import layout as layout
+from ._core.memory_format import legacy_contiguous_format as legacy_contiguous_format
 from ._core.memory_format import memory_format as _memory_format
 from ._core.memory_format import memory_format as memory_format
 from ._core.memory_format import preserve_format as preserve_format
@@ -115,6 +121,19 @@ from ._settings import typename as typename
 from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
 from ._streams import Event as Event
 from ._streams import Stream as Stream
+from ._symbolic_numbers import SymBool as SymBool
+from ._symbolic_numbers import SymFloat as SymFloat
+from ._symbolic_numbers import SymInt as SymInt
+from ._symbolic_numbers import sym_float as sym_float
+from ._symbolic_numbers import sym_fresh_size as sym_fresh_size
+from ._symbolic_numbers import sym_int as sym_int
+from ._symbolic_numbers import sym_ite as sym_ite
+from ._symbolic_numbers import sym_max as sym_max
+from ._symbolic_numbers import sym_min as sym_min
+from ._symbolic_numbers import sym_not as sym_not
+from ._symbolic_numbers import sym_sqrt as sym_sqrt
+from ._symbolic_numbers import sym_sum as sym_sum
+from .accelerator import get_device_module as get_device_module
 from .amp.autocast_mode import autocast as autocast
 from .amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting
 from .amp.autocast_mode import autocast_increment_nesting as autocast_increment_nesting
@@ -133,6 +152,8 @@ from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from .amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from .amp.grad_scaler import GradScaler as GradScaler
 from .func import vmap as vmap
+from .jit import ScriptFunction as ScriptFunction
+from .jit import ScriptModule as ScriptModule
 from .serialization import load as load
 from .serialization import save as save
 from .storage import BFloat16Storage as BFloat16Storage
@@ -150,7 +171,7 @@ from .storage import ShortStorage as ShortStorage
 from .storage import Storage as Storage
 from .storage import TypedStorage as TypedStorage
 from .storage import UntypedStorage as UntypedStorage
-from .version import __version__ as __version__
+from .torch_version import __version__ as __version__
 
 _DeviceLike: TypeAlias = _device | _str | _int
 _Number: TypeAlias = _bool | _int | _float | _complex
@@ -245,17 +266,9 @@ def addmv(
 ) -> Tensor: ...
 def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: ...
 def addr(
-    input: Tensor,
-    vec1: Tensor | _Number,
-    vec2: Tensor | _Number,
-    *,
-    beta: _Number = 1,
-    alpha: _Number = 1,
-    out: Tensor | None = None,
+    input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor: ...
-def addr_(
-    input: Tensor, vec1: Tensor | _Number, vec2: Tensor | _Number, *, beta: _Number = 1, alpha: _Number = 1
-) -> Tensor: ...
+def addr_(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: ...
 def adjoint(input: Tensor) -> Tensor: ...
 def affine_grid_generator(
     theta: Tensor, size: Sequence[_int], align_corners: _bool, *, out: Tensor | None = None
@@ -649,10 +662,14 @@ def cholesky(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) 
 def cholesky_inverse(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def chunk(input: Tensor, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]: ...
-def clamp(
-    input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None, *, out: Tensor | None = None
-) -> Tensor: ...
-def clamp_(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor: ...
+@overload
+def clamp(input: Tensor, min: _Number | None = None, max: _Number | None = None, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def clamp_(input: Tensor, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...
+@overload
+def clamp_(input: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor: ...
 def clamp_max(input: Tensor, max: _Number | Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def clamp_max_(input: Tensor, max: _Number | Tensor) -> Tensor: ...
 def clamp_min(input: Tensor, min: _Number | Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -4332,11 +4349,16 @@ __all__ = [
     "LongStorage",
     "LongTensor",
     "OutOfMemoryError",
+    "ScriptFunction",
+    "ScriptModule",
     "ShortStorage",
     "ShortTensor",
     "Size",
     "Storage",
     "Stream",
+    "SymBool",
+    "SymFloat",
+    "SymInt",
     "Tensor",
     "TypedStorage",
     "UntypedStorage",
@@ -4704,6 +4726,7 @@ __all__ = [
     "get_default_device",
     "get_default_dtype",
     "get_deterministic_debug_mode",
+    "get_device_module",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
     "get_num_threads",
@@ -4831,6 +4854,7 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_",
     "leaky_relu_backward",
+    "legacy_contiguous_format",
     "lerp",
     "lerp_",
     "less",
@@ -5270,6 +5294,15 @@ __all__ = [
     "swapaxes_",
     "swapdims",
     "swapdims_",
+    "sym_float",
+    "sym_fresh_size",
+    "sym_int",
+    "sym_ite",
+    "sym_max",
+    "sym_min",
+    "sym_not",
+    "sym_sqrt",
+    "sym_sum",
     "t",
     "t_",
     "t_copy",

@@ -10,6 +10,7 @@ from ._core import dtype as dt
 from ._core.blas import get_num_threads, set_num_threads
 from ._core.tensor import Tensor
 from ._core.untyped_storage import StorageBase
+from ._dispatch.errors import need_tensor
 from ._dispatch.promotion import rank
 
 __all__ = [
@@ -132,16 +133,19 @@ def is_storage(obj: Any) -> bool:
 
 def is_floating_point(input: Tensor) -> bool:
     """Whether a tensor's dtype is a floating point type."""
+    need_tensor("is_floating_point", input)
     return input.is_floating_point()
 
 
 def is_complex(input: Tensor) -> bool:
     """Whether a tensor's dtype is complex."""
+    need_tensor("is_complex", input)
     return input.is_complex()
 
 
 def numel(input: Tensor) -> int:
     """How many elements a tensor has."""
+    need_tensor("numel", input)
     return input.numel()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from . import _ops, _tensor_methods
@@ -60,6 +61,10 @@ def functions() -> dict[str, Any]:
         if "::" not in name and _is_offered(packet, Surface.FUNCTION)
     }
     _add_handwritten(named, "FUNCTIONS")
+    for name, function in named.items():
+        # Some are written beside an op of their own name, under another one.
+        if type(function) is FunctionType and function.__module__ != "torch":
+            function.__name__ = function.__qualname__ = name
     return named
 
 

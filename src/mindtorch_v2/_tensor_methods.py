@@ -24,10 +24,20 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def _invert(self: Tensor) -> Tensor:
+    """`~x`: the bits turned around."""
+    try:
+        return aten.bitwise_not(self)
+    except NotImplementedError:
+        if self.dtype.is_floating_point or self.dtype.is_complex:
+            raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors") from None
+        raise
+
+
 OPERATORS: dict[str, Any] = {
     "__neg__": aten.neg,
     "__abs__": aten.abs,
-    "__invert__": aten.bitwise_not,
+    "__invert__": _invert,
     "__rtruediv__": as_operator(lambda self, other: aten.reciprocal(self) * other),
     "__rpow__": as_operator(lambda self, other: aten.pow(other, self)),
     "__rmatmul__": as_operator(lambda self, other: aten.matmul(other, self)),
@@ -128,6 +138,15 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 def as_subclass(self: Tensor, cls: type) -> Any:
     """The same tensor as an instance of a subclass."""
     return interception.as_subclass(self, cls)
+
+
+@method
+def module_load(self: Tensor, other: Any, assign: bool = False) -> Any:
+    """What `load_state_dict` swaps this tensor with when it loads `other`, a new tensor object; for subclasses to override."""
+    if interception.subclass_types((self, other)):
+        overrides = import_module(".overrides", __package__)
+        return overrides.handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
+    return other.detach() if assign else self.copy_(other).detach()
 
 
 @method

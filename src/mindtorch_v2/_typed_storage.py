@@ -10,7 +10,7 @@ import numpy as np
 
 from ._core import dtype as dt
 from ._core.device import device as Device
-from ._core.storage import Storage
+from ._core.storage import Storage, allocate
 from ._core.tensor import Tensor, storage_of
 from ._core.untyped_storage import StorageBase, UntypedStorage
 
@@ -57,6 +57,8 @@ class TypedStorage(StorageBase):
                 "TypedStorage.__init__ received an invalid combination of arguments: wrap_storage goes with "
                 "dtype and nothing else"
             )
+        if wrap_storage is not None and not isinstance(wrap_storage, UntypedStorage):
+            raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
         if len(args) > 1:
             raise RuntimeError(
                 "TypedStorage.__init__ received an invalid combination of arguments. Too many positional arguments"
@@ -167,7 +169,7 @@ class TypedStorage(StorageBase):
         return self
 
     def resize_(self, size: int) -> None:
-        """The size cannot change: tensors keep the memory that they look at."""
+        """Take another size, for all tensors that share the memory."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
     # ------------------------------------------------------------------ copies
@@ -223,7 +225,7 @@ def _filled(dtype: dt.dtype, device: Any, values: Any = 0) -> UntypedStorage:
     if device is not None and Device(device).type != "cpu":
         raise NotImplementedError(f"TypedStorage(device={str(device)!r}): storages are made on the CPU")
     if isinstance(values, int):
-        return UntypedStorage(Storage(np.empty(values, dtype.np)))
+        return UntypedStorage(Storage(allocate(values * dtype.itemsize)))
     if not isinstance(values, Sequence):
         raise TypeError(
             f"TypedStorage.__init__ received an invalid combination of arguments. Argument type not recognized: {type(values)}"
@@ -318,4 +320,4 @@ def storage_with_warning(tensor: Tensor) -> TypedStorage:
 
 def storage_type(tensor: Tensor) -> Any:
     """`torch.FloatStorage`, by the tensor's dtype."""
-    return LEGACY[f"{tensor.dtype.scalar_name}Storage"]
+    return LEGACY.get(f"{tensor.dtype.scalar_name}Storage")  # None for the dtypes that have no such class

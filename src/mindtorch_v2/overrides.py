@@ -87,11 +87,12 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
     mode = next((one for one in reversed(modes) if isinstance(one, TorchFunctionMode)), None)
     if mode is not None:
         place = modes.index(mode)
+        kinds = tuple(types)
         del modes[place]
         try:
-            result = mode.__torch_function__(public_api, tuple(types), args, kwargs)
+            result = mode.__torch_function__(public_api, kinds, args, kwargs)
         finally:
-            modes.insert(place, mode)
+            modes[place:place] = (mode,)
         if result is not NotImplemented:
             return result
     for kind in types:
@@ -114,7 +115,8 @@ def redispatch_function(func: Callable[..., Any], types: Any, args: tuple[Any, .
             _skipping.once = False
     modes = threads.state.modes
     aside = [mode for mode in modes if isinstance(mode, TorchFunctionMode)]
-    modes[:] = [mode for mode in modes if mode not in aside]
+    others = [mode for mode in modes if mode not in aside]
+    modes[:] = others
     try:
         return disabled_torch_function(func, types, *without_subclasses(args, named))
     finally:

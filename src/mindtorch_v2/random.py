@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from ._core.restoring import Actions, restoring
 from ._core.rng import Generator, default_generator
-from ._core.tensor import Tensor
 from ._ops.random.uniform_normal import get_rng_state, manual_seed, set_rng_state
 
 __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "thread_safe_generator"]
@@ -28,22 +27,17 @@ def thread_safe_generator() -> Generator | None:
     return None
 
 
-@contextmanager
+@restoring
 def fork_rng(
+    undo: Actions,
     devices: Any = None,
     enabled: bool = True,
     _caller: str = "fork_rng",
     _devices_kw: str = "devices",
     device_type: str | None = None,
-) -> Iterator[None]:
+) -> None:
     """Inside the block random numbers may be drawn; afterwards the default generator goes on as if none had been."""
     if devices:
         raise NotImplementedError(f"{_caller}({_devices_kw}=...): only the CPU has a generator")
-    if not enabled:
-        yield
-        return
-    state: Tensor = get_rng_state()
-    try:
-        yield
-    finally:
-        set_rng_state(state)
+    if enabled:
+        undo.append(partial(set_rng_state, get_rng_state()))

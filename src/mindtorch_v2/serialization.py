@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ._core.files import write_whole
+from ._core.restoring import Actions, restoring
 from ._serialization.reader import MapLocation, read, user_safe
 from ._serialization.writer import folder_name, write_legacy, write_zip
 
@@ -47,12 +48,7 @@ def save(
         target = Path(f)
         if not target.parent.is_dir():
             raise RuntimeError(f"Parent directory {target.parent} does not exist.")
-        beside = target.with_name(target.name + f".{os.getpid()}.part")
-        try:
-            beside.write_bytes(buffer.getbuffer())
-            os.replace(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_whole(f, [buffer.getbuffer()])
     else:
         f.write(buffer.getvalue())
 
@@ -79,16 +75,13 @@ def load(
     return read(f, map_location, weights_only is not False, bool(mmap), pickle_load_args)
 
 
-@contextmanager
-def skip_data(materialize_fake_tensors: bool = False) -> Iterator[None]:
+@restoring
+def skip_data(undo: Actions, materialize_fake_tensors: bool = False) -> None:
     """Inside, torch.save leaves room for the memory of tensors in a file, but writes zeros there."""
     if materialize_fake_tensors:
         raise NotImplementedError("skip_data(materialize_fake_tensors=True): there are no fake tensors")
-    token = _skipping.set(True)
-    try:
-        yield
-    finally:
-        _skipping.reset(token)
+    undo.append(partial(_skipping.set, _skipping.get()))
+    _skipping.set(True)
 
 
 def _key(entry: Any) -> tuple[tuple[str, str], Any]:
@@ -114,13 +107,14 @@ def clear_safe_globals() -> None:
     user_safe.clear()
 
 
-@contextmanager
-def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
+@restoring
+def safe_globals(undo: Actions, safe_globals: list[Any]) -> None:
     """Allow classes inside a block."""
     before = dict(user_safe)
-    add_safe_globals(safe_globals)
-    try:
-        yield
-    finally:
+
+    def restore() -> None:
         user_safe.clear()
         user_safe.update(before)
+
+    undo.append(restore)
+    add_safe_globals(safe_globals)

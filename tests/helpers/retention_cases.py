@@ -47,7 +47,7 @@ class ByHand:
         threads.state.append_row((number, start, end, sequence))
 
     def flush(self):
-        self.retention.flush()
+        self.retention.drain_now()
 
     def stop(self):
         if self.twin is not None:

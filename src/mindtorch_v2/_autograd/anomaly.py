@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from .._core.cpython import without_signals_at_entry
+from .._core.restoring import carry_out
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from .graph import add_node_listener, remove_node_listener, without_history
@@ -54,6 +56,7 @@ class parent_of_new_nodes:
         self.before = _current.node
         _current.node = self.node
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
         _current.node = self.before
 
@@ -126,8 +129,10 @@ class set_detect_anomaly:
     def __enter__(self) -> None:
         pass
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        _set(self.prev, self.prev_check_nan)
+        state.enabled, state.check_nan = self.prev, self.prev_check_nan
+        carry_out([_follow])
 
 
 class detect_anomaly:
@@ -148,12 +153,28 @@ class detect_anomaly:
         self.prev, self.prev_check_nan = state.enabled, state.check_nan
         _set(True, self.check_nan)
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        _set(self.prev, self.prev_check_nan)
+        state.enabled, state.check_nan = self.prev, self.prev_check_nan
+        carry_out([_follow])
 
 
 def _set(mode: bool, check_nan: bool) -> None:
-    if bool(mode) != state.enabled:
-        (add_node_listener if mode else remove_node_listener)(remember)
-    state.enabled, state.check_nan = bool(mode), bool(check_nan)
+    before = state.enabled, state.check_nan
+    mode, check_nan = bool(mode), bool(check_nan)
+    try:
+        state.enabled, state.check_nan = mode, check_nan
+        _follow()
+    except BaseException:
+        state.enabled, state.check_nan = before
+        carry_out([_follow])
+        raise
+
+
+def _follow() -> None:
+    """Have new nodes remembered while the mode is on, and saved values checked."""
     saved.state.anomaly = state.enabled
+    if state.enabled:
+        add_node_listener(state, remember)
+    else:
+        remove_node_listener(state)

@@ -262,6 +262,8 @@ def _edges(inputs: Sequence[Any]) -> list[Edge]:
     """The edges at which a pass with targets ends; RuntimeError where an input does not require grad."""
     edges: list[Edge] = []
     for tensor in inputs:
+        if not isinstance(tensor, GradientEdge | Tensor):
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__}")
         if not isinstance(tensor, GradientEdge) and not tensor._keys & AUTOGRAD:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         edges.append(edge_of(tensor))

@@ -77,16 +77,17 @@ class GraphTask:
             else:
                 waiting[1][number] = grad
         del grad  # from here on only buffers refer to gradients: reference counts tell whether one may be changed in place
-        enabled = state.grad_enabled
+        tasks, enabled = running.tasks, state.grad_enabled
+        # From the changes to `try`, and in `finally`, there is no call after which a signal would be handled.
+        tasks += (self,)
         state.grad_enabled = self.create_graph
-        running.tasks.append(self)
         try:
             (walk or _walk)(self, root, waiting)
             for callback in self.callbacks:
                 call_user_code(callback)
         finally:
-            running.tasks.pop()
             state.grad_enabled = enabled
+            del tasks[-1]
 
     def _count_edges(self, root: Node) -> None:
         """Count the edges to each node below the root; iterative, since graphs may be deep."""

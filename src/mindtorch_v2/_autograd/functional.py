@@ -12,7 +12,7 @@ from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from .backward import grad as _grad
-from .grad_mode import enable_grad, set_grad_enabled
+from .grad_mode import enable_grad, no_grad
 from .graph import require_grad
 
 Tensors = tuple[Tensor, ...]
@@ -165,7 +165,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
                 "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
             )
         vector = None if v is None else _vector(v, outputs, is_outputs_tuple, "vjp")
-    with set_grad_enabled(create_graph):
+    with enable_grad() if create_graph else no_grad():
         grads = _gradients(outputs, inner, vector, create_graph)
         product = _filled(grads, primals, strict, create_graph, "back")
     return _like(is_outputs_tuple, _plain(outputs, create_graph)), _like(is_inputs_tuple, _plain(product, create_graph))
@@ -188,7 +188,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         probes = tuple(_leaf(aten.zeros_like(output)) for output in outputs)
         gradients = _filled(_gradients(outputs, inner, probes, True), primals, strict, False, "back")
         _require(gradients, strict, "grad_inputs")
-    with set_grad_enabled(create_graph):
+    with enable_grad() if create_graph else no_grad():
         ones = tuple(aten.ones_like(g) for g in gradients) if vector is None else vector
         tangents = _gradients(gradients, probes, ones, create_graph)
         product = _filled(tangents, outputs, strict, create_graph, "back_trick")
@@ -323,7 +323,7 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         is_tuple, primals = _as_tuple(inputs, "inputs", "vhp")
         vector = _hessian_vector(v, primals, is_tuple, "vhp")
         inner, value, gradient = _scalar_gradient(func, primals, create_graph, strict, "vhp")
-    with set_grad_enabled(create_graph):
+    with enable_grad() if create_graph else no_grad():
         product = _filled(_gradients(gradient, inner, vector, create_graph), primals, strict, create_graph, "double_back")
     return _plain(value, create_graph), _like(is_tuple, _plain(product, create_graph))
 
@@ -337,7 +337,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         probes = tuple(_leaf(aten.zeros_like(g)) for g in gradient)
         double = _filled(_gradients(gradient, inner, probes, True), primals, strict, False, "double_back")
         _require(double, strict, "hessian")
-    with set_grad_enabled(create_graph):
+    with enable_grad() if create_graph else no_grad():
         ones = tuple(aten.ones_like(g) for g in double) if vector is None else vector
         tangents = _gradients(double, probes, ones, create_graph)
         product = _filled(tangents, primals, strict, create_graph, "double_back_trick")

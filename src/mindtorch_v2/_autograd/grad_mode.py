@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from .._core.cpython import without_signals_at_entry
+from .._core.restoring import carry_out
 from .._core.threads import threads
 from . import inference
 
@@ -15,17 +17,17 @@ class _GradMode:
     """Sets grad mode inside a block, or inside every call of a decorated function."""
 
     _mode = False
-
-    def __init__(self) -> None:
-        self._previous: list[bool] = []
+    # What the open blocks of this object replaced, innermost first: (mode, those around).
+    _previous: Any = ()
 
     def __enter__(self) -> None:
         state = threads.state
-        self._previous.append(state.grad_enabled)
+        self._previous = (state.grad_enabled, self._previous)
         state.grad_enabled = self._mode
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        threads.state.grad_enabled = self._previous.pop()
+        threads.state.grad_enabled, self._previous = self._previous
 
     def clone(self) -> _GradMode:
         """A new instance with the same mode, for one call of a decorated function."""
@@ -79,7 +81,7 @@ class no_grad(_GradMode):
         return _decorator_form(cls, orig_func)
 
     def __init__(self, orig_func: Any = None) -> None:
-        super().__init__()
+        pass
 
 
 class enable_grad(_GradMode):
@@ -93,7 +95,7 @@ class enable_grad(_GradMode):
         return _decorator_form(cls, orig_func)
 
     def __init__(self, orig_func: Any = None) -> None:
-        super().__init__()
+        pass
 
 
 class set_grad_enabled(_GradMode):
@@ -104,11 +106,10 @@ class set_grad_enabled(_GradMode):
     def __init__(self, mode: bool) -> None:
         self._mode = bool(mode)
         self._before = threads.state.grad_enabled
-        self._previous = []
         threads.state.grad_enabled = self._mode
 
     def __enter__(self) -> None:
-        self._previous.append(self._before)
+        self._previous = (self._before, self._previous)
         threads.state.grad_enabled = self._mode
 
     def clone(self) -> _GradMode:
@@ -128,24 +129,27 @@ class inference_mode(_GradMode):
         return _decorator_form(cls, None if isinstance(mode, bool) else mode)
 
     def __init__(self, mode: Any = True) -> None:
-        super().__init__()
         self._on = mode if isinstance(mode, bool) else True
-        self._before: list[bool] = []
 
     def __enter__(self) -> None:
         state = threads.state
-        self._previous.append(state.grad_enabled)
-        self._before.append(state.inference)
-        if self._on:
-            inference.enter()
+        inside = inference.Inside() if self._on else None
+        if inside is not None:
+            try:
+                inside.enter()
+            except BaseException:
+                carry_out([inside.leave])
+                raise
+        self._previous = ((state.grad_enabled, state.inference, inside), self._previous)
         state.grad_enabled = not self._on
         state.inference = self._on
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        super().__exit__(*exc)
-        if self._on:
-            inference.leave()
-        threads.state.inference = self._before.pop()
+        state = threads.state
+        (state.grad_enabled, state.inference, inside), self._previous = self._previous
+        if inside is not None:
+            carry_out([inside.leave])
 
     def clone(self) -> _GradMode:
         return inference_mode(self._on)
@@ -186,6 +190,7 @@ class set_multithreading_enabled:
     def __enter__(self) -> None:
         pass
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
         _multithreading.enabled = self.prev
 

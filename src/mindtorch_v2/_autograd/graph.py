@@ -16,8 +16,8 @@ from .nodes.node import Edge, Gradients, Node
 from .nodes.node_compiler import compile_record
 from .nodes.saved import freed, result_parts, set_history, unpack_list, unpack_one, unpack_result
 
-FLOATING = "fcV"
-"""The kinds of NumPy dtypes that may require grad: real, complex, and the narrow floats, which NumPy calls void."""
+FLOATING = "fcVW"
+"""The kinds of NumPy dtypes that may require grad: real, complex, and those of ml_dtypes: the narrow floats and complex32."""
 
 _new = object.__new__
 
@@ -110,17 +110,26 @@ class NoDerivative:
         if self.op.nondiff:
             return
         outputs = result if isinstance(result, tuple | list) else (result,)
-        floating = [o for o in outputs if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING]
-        if floating:
-            node = _new(NotImplementedNode)
-            node.op_name = self.op.name
-            node.edges, node.hooks = tuple(_edges_among(args)), None
-            node.sequence = state.sequence
-            state.sequence += 1
-            node.inputs = [(o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs]
+        if any(map(_is_floating, outputs)):
+            node = not_implemented_node(self.op, args, outputs, state)
             for number, output in enumerate(outputs):
-                if any(output is o for o in floating):
+                if _is_floating(output):
                     set_history(output, node, number)
+
+
+def _is_floating(output: Any) -> bool:
+    return isinstance(output, Tensor) and output._array.dtype.kind in FLOATING
+
+
+def not_implemented_node(op: OpSpec, args: tuple[Any, ...], outputs: Sequence[Any], state: ThreadState) -> NotImplementedNode:
+    """A node that raises in backward, after the tensors among `args` that require grad."""
+    node: NotImplementedNode = _new(NotImplementedNode)
+    node.op_name = op.name
+    node.edges, node.hooks = tuple(_edges_among(args)), None
+    node.sequence = state.sequence
+    state.sequence += 1
+    node.inputs = [(o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs]
+    return node
 
 
 def _edges_among(values: Sequence[Any]) -> Iterator[Edge]:
@@ -155,20 +164,20 @@ def record_node(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
         (op.derivative or derivative_of(op)).record(args, result, state)
 
 
-# Called with every new node, by anomaly mode, saved_tensors_hooks and inference mode. A listener that was added twice stands
-# here twice and is called once.
-_node_listeners: list[Callable[[Node], None]] = []
+# Called with every new node, by anomaly mode, saved_tensors_hooks and inference mode, by who asked for it. A listener that
+# several have asked for is called once.
+_node_listeners: dict[Any, Callable[[Node], None]] = {}
 
 
-def add_node_listener(listener: Callable[[Node], None]) -> None:
-    """Have `listener(node)` called for every new node, until it is removed as often as it was added."""
-    _node_listeners.append(listener)
+def add_node_listener(owner: Any, listener: Callable[[Node], None]) -> None:
+    """Have `listener(node)` called for every new node, until its owner removes it. An owner has one listener."""
+    _node_listeners[owner] = listener
     _choose_recorders()
 
 
-def remove_node_listener(listener: Callable[[Node], None]) -> None:
-    """Undo one call of `add_node_listener` with this listener."""
-    _node_listeners.remove(listener)
+def remove_node_listener(owner: Any) -> None:
+    """Remove an owner's listener; nothing happens if it has none."""
+    _node_listeners.pop(owner, None)
     _choose_recorders()
 
 
@@ -179,7 +188,7 @@ def has_node_listeners() -> bool:
 
 def notify_node(node: Node) -> None:
     """Call each listener once with a new node."""
-    for listener in tuple(dict.fromkeys(_node_listeners)):
+    for listener in tuple(dict.fromkeys(_node_listeners.values())):
         listener(node)
 
 

@@ -6,6 +6,9 @@ import itertools
 import weakref
 from typing import Any
 
+from .._core.cpython import without_signals_at_entry
+from .._core.restoring import carry_out
+
 
 class RemovableHandle:
     """Removes a hook, by `remove()` or at the end of a `with` block; refers to the table of hooks weakly."""
@@ -44,8 +47,9 @@ class RemovableHandle:
     def __enter__(self) -> RemovableHandle:
         return self
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        self.remove()
+        carry_out([self.remove])
 
 
 class _Hooks(dict[int, Any]):

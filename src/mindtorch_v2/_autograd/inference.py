@@ -11,6 +11,8 @@ import threading
 import weakref
 from typing import Any
 
+from .._core.cpython import without_signals_at_entry
+from .._core.restoring import carry_out
 from .._core.storage import UNTRACKED
 from .._core.tensor import Tensor, make_tensor
 from .._core.threads import threads
@@ -24,26 +26,28 @@ _lock = threading.RLock()
 _alive: set[weakref.ref[Tensor]] = set()
 
 
-class _Count:
-    inside = 0
+_inside: set[Inside] = set()
 
 
-_count = _Count()
+class Inside:
+    """One block of inference mode on one thread: while there is one, entries create results that may be marked."""
 
+    def enter(self) -> None:
+        """Begin the block."""
+        _inside.add(self)
+        self._connect()
 
-def enter() -> None:
-    """Enter inference mode on one thread: from the first on, entries create results that may be marked."""
-    with _lock:
-        _count.inside += 1
-        entry_globals.install(new=_new_marked, make_tensor=_make_marked)
+    def leave(self) -> None:
+        """End the block; nothing happens if it has ended or never begun."""
+        _inside.discard(self)
+        self._connect()
 
-
-def leave() -> None:
-    """Leave inference mode on one thread: after the last, entries create results directly again."""
-    with _lock:
-        _count.inside -= 1
-        if not _count.inside:
-            entry_globals.install(new=_plain_new, make_tensor=make_tensor)
+    def _connect(self) -> None:
+        with _lock:
+            if _inside:
+                entry_globals.install(new=_new_marked, make_tensor=_make_marked)
+            else:
+                entry_globals.install(new=_plain_new, make_tensor=make_tensor)
 
 
 def is_inference(tensor: Tensor) -> bool:
@@ -71,17 +75,28 @@ def _make_marked(array: Any) -> Tensor:
 def _mark(tensor: Any) -> None:
     """Make a new tensor an inference tensor, and check new nodes for as long as it lives."""
     tensor._inference = UNTRACKED
-    with _lock:
-        if not _alive:
-            add_node_listener(_check)
-        _alive.add(weakref.ref(tensor, _forget))
+    first = not _alive
+    _alive.add(weakref.ref(tensor, _forget))
+    if first:
+        _connect_check()
 
 
+@without_signals_at_entry
 def _forget(reference: weakref.ref[Tensor]) -> None:
     """Stop the checks when the last inference tensor is gone."""
-    with _lock:
+    try:
         _alive.discard(reference)
+    finally:
         if not _alive:
+            carry_out([_connect_check])
+
+
+def _connect_check() -> None:
+    """Have new nodes checked while there is an inference tensor."""
+    with _lock:
+        if _alive:
+            add_node_listener(_check, _check)
+        else:
             remove_node_listener(_check)
 
 

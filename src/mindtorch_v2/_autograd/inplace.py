@@ -20,7 +20,7 @@ from .._dispatch import dispatcher, entry_globals, observer
 from .._dispatch.registry import OpSpec, aten
 from . import graph
 from .context import FunctionNode
-from .graph import NoDerivative, derivative_of, fill_results, without_history
+from .graph import FLOATING, NoDerivative, derivative_of, fill_results, not_implemented_node, without_history
 from .nodes.accumulate import empty_strided
 from .nodes.node import Edge, Gradients, Node
 from .nodes.node_compiler import make_for, mask_of
@@ -95,6 +95,8 @@ def run_in_place(
     """Run an in-place op on tensors with history: the target becomes the output of the op's node."""
     state = threads.state
     target = args[0]
+    if op.stops_at_integers and target._array.dtype.kind not in FLOATING:
+        return without_history(execute, (op, args), {})
     derivative = derivative_of(op)
     if isinstance(derivative, NoDerivative):
         if state.grad_enabled and dispatcher.keys_of(args) & AUTOGRAD:
@@ -326,4 +328,14 @@ class StaleView(_ViewNode):
         raise RuntimeError(self.message)
 
 
-entry_globals.install(run_in_place=run_in_place)
+def record_unknown(op: OpSpec, args: tuple[Any, ...], targets: tuple[Tensor, ...]) -> None:
+    """Make tensors that an op without a derivative has written the outputs of a node that raises in backward."""
+    floating = [target._array.dtype.kind in FLOATING for target in targets]
+    if any(floating):
+        node = not_implemented_node(op, args, targets, threads.state)
+        for number, target in enumerate(targets):
+            if floating[number]:
+                rebase_history(target, node, number)
+
+
+entry_globals.install(run_in_place=run_in_place, check_in_place=check_in_place, record_unknown=record_unknown)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import dtype as dt
-from .._core.keys import AUTOGRAD
-from .._core.storage import Storage
+from .._core.keys import AUTOGRAD, META, SPARSE
+from .._core.storage import SHARED, Storage
 from .._core.tensor import Tensor, make_alias, storage_of
 from .._dispatch.registry import aten
 from . import anomaly, graph
@@ -94,6 +94,11 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         wanted = self._grad_dtype or self.dtype
+        if (value._keys ^ self._keys) & META:
+            raise RuntimeError(
+                f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
+                f"'{self.device.type}'. Please ensure that the gradient and the tensor are on the same device"
+            )
         if value.dtype != wanted:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{_c_name(value)}' to a tensor with grad_dtype "
@@ -167,7 +172,7 @@ def _get_data(self: Tensor) -> Tensor:
     """The same memory without history; a write into it does not increment this tensor's version."""
     alias = make_alias(self._array, self)
     own = storage_of(self)
-    alias._storage = Storage(own.owner, external=True, device=own.device)
+    alias._storage = Storage(own.owner, external=own.external or SHARED, device=own.device)
     return alias
 
 
@@ -175,6 +180,10 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     """Let this tensor share the memory of another one; its history stays."""
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if (self._keys ^ value._keys) & (META | SPARSE):
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+        )
     if self._keys & AUTOGRAD and value._array.dtype.kind not in graph.FLOATING:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     self._array = value._array

@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from .._core.cpython import without_signals_at_entry
 from .._core.keys import AUTOGRAD
+from .._core.restoring import carry_out
 from .._core.tensor import Tensor
 from .engine import running
 from .handles import Handle
@@ -28,8 +30,9 @@ class _MultiHandle:
     def __enter__(self) -> _MultiHandle:
         return self
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        self.remove()
+        carry_out([self.remove])
 
 
 def register_multi_grad_hook(

@@ -1,9 +1,10 @@
-"""What the runtime asks CPython's insides: reference counts, referrers, bytecode, frames, threads and capsules.
+"""What the runtime asks CPython's insides: reference counts, referrers, bytecode, signals, frames, threads and capsules.
 
 Everything that depends on an implementation detail stands here, one function or constant per question. Each says what it
 relies on and tests that once, at import where that takes a few microseconds, else before its first answer. Where the test
 fails (another implementation, a later version, a debugger that holds references) the answer is the safe one: the runtime then
-copies where it would have reused memory, searches longer, or numbers arguments as for a function. Results stay the same.
+copies where it would have reused memory, searches longer, numbers arguments as for a function, or handles signals at a few
+places more. Results stay the same.
 
 Only the profiler's tracers (`profiler/recording/python_calls`) read frames on their own: that is their subject.
 """
@@ -12,12 +13,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import inspect
 import sys
 from collections.abc import Callable
 from functools import cache
-from opcode import opname
+from opcode import opmap, opname
 from threading import get_ident
-from types import FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -159,6 +161,67 @@ class _Probe:
 
     def __add__(self, other: int) -> None:
         self.counts.append(_read_call(sys._getframe(1)))
+
+
+# ---------------------------------------------------------------- signals
+
+# The interpreter runs signal handlers, and raises what they raise, only at a function's entry (its instruction RESUME), at a
+# jump backwards, and after the call of a function that is not written in Python. Code without these is not interrupted.
+F = TypeVar("F", bound=Callable[..., Any])
+
+_RESUME = opmap.get("RESUME", -1)
+_AT_ENTRY, _AFTER_YIELD_FROM = 0, 2  # the instruction's argument: where the code goes on
+
+
+def without_signals_at_entry(function: F) -> F:
+    """The same function, at whose entry no signal is handled: an `__exit__` that does nothing but store is then never skipped.
+
+    Relies on RESUME, which handles no signal if its argument says that the code goes on after `yield from`. Tracers and
+    debuggers see the call; `sys.monitoring` names it PY_RESUME in place of PY_START. Where that does not work (see
+    ENTRIES_WITHOUT_SIGNALS) the function stays as it is, and an interrupt in that one place leaves out what it does.
+    """
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise TypeError("without_signals_at_entry: generators and coroutines have entries of their own")
+    plain: Any = function
+    plain.__code__ = code_without_signals_at_entry(plain.__code__)
+    return function
+
+
+@cache
+def code_without_signals_at_entry(code: CodeType) -> CodeType:
+    """The code that a function with this one has after `without_signals_at_entry`; the same object each time."""
+    return (_resuming_silently(code) if ENTRIES_WITHOUT_SIGNALS else None) or code
+
+
+def _resuming_silently(code: CodeType) -> CodeType | None:
+    """The code with another argument of its first RESUME; None if there is no such instruction."""
+    instructions = code.co_code
+    for place in range(0, len(instructions), 2):
+        if instructions[place] == _RESUME:
+            if instructions[place + 1] != _AT_ENTRY:
+                return None
+            return code.replace(
+                co_code=instructions[: place + 1] + bytes([_AFTER_YIELD_FROM]) + instructions[place + 2 :],
+            )
+    return None
+
+
+def _enters_silently() -> bool:
+    """Whether a function that was changed so still takes its arguments, closes over variables and returns."""
+    closed_over = object()
+
+    def probe(first: object, *rest: object, last: object = None) -> tuple[object, ...]:
+        return first, rest, last, closed_over
+
+    code = _resuming_silently(probe.__code__)
+    if code is None:
+        return False
+    changed = FunctionType(code, probe.__globals__, "probe", None, probe.__closure__)
+    return changed(1, 2, last=3) == (1, (2,), 3, closed_over)
+
+
+# Whether the interpreter is one of those whose RESUME is known: the test itself cannot see whether a signal would be handled.
+ENTRIES_WITHOUT_SIGNALS = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info < (3, 15) and _enters_silently()
 
 
 # ---------------------------------------------------------------- frames and threads

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from operator import index as as_int
 from typing import Any, NoReturn
 
+from .cpython import without_signals_at_entry
+from .restoring import carry_out
+
 DEVICE_TYPES = (
     "cpu",
     "cuda",
@@ -101,16 +104,24 @@ class device:
         return device, ((self.type,) if self.index is None else (self.type, self.index))
 
     def __enter__(self) -> device:
-        _default.outer.append(_default.device)
-        _default.device = self
-        _notify_default_change()
+        before = _default.device
+        try:
+            _default.device = self
+            _notify_default_change()
+        except BaseException:
+            _default.device = before
+            carry_out([_notify_default_change])
+            raise
+        _default.outer += (before,)
         return self
 
+    @without_signals_at_entry
     def __exit__(self, *exc: object) -> None:
         if not _default.outer:
             raise RuntimeError("trying to pop from empty mode stack")
-        _default.device = _default.outer.pop()
-        _notify_default_change()
+        _default.device = _default.outer[-1]
+        del _default.outer[-1]
+        carry_out([_notify_default_change])
 
 
 def _intern(type: str, index: int | None) -> device:
@@ -217,5 +228,11 @@ _as_device = device
 
 def set_default_device(device: Any) -> None:
     """Send tensors made without `device=` to `device` in this thread; None means the CPU again."""
-    _default.device = None if device is None else _as_device(device)
-    _notify_default_change()
+    before, chosen = _default.device, None if device is None else _as_device(device)
+    try:
+        _default.device = chosen
+        _notify_default_change()
+    except BaseException:
+        _default.device = before
+        carry_out([_notify_default_change])
+        raise

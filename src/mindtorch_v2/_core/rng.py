@@ -136,7 +136,7 @@ class Generator:
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         array = new_state._array
-        if array.dtype != np.uint8:
+        if array.dtype != np.uint8 or not new_state.is_cpu:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if array.size != _STATE_WORDS * 8:
             raise RuntimeError(

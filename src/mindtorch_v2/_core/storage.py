@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .cpython import without_signals_at_entry
+from .out_of_memory import no_memory
 from .threads import threads
 
 
@@ -51,6 +53,11 @@ class MemoryListener(NamedTuple):
     storage_freed: Callable[[Any], None]
 
 
+# Where a storage's memory comes from, if it is not its own: NumPy, a file or a device, or another storage, which it shares
+# with a version of its own.
+FOREIGN, SHARED = 1, 2
+
+
 class Storage:
     """The memory that several tensors share, and its version.
 
@@ -61,14 +68,14 @@ class Storage:
     __slots__ = ("__weakref__", "device", "external", "owner", "version")
 
     device: str
-    external: bool
+    external: int
     owner: Any
     version: int
 
-    def __init__(self, owner: Any, *, external: bool = False, device: str = "cpu") -> None:
+    def __init__(self, owner: Any, *, external: int = 0, device: str = "cpu") -> None:
         self.owner = owner
         self.version = 0
-        # Memory that was allocated elsewhere (NumPy, a file mapping): never counted as the runtime's.
+        # Memory that another storage of the runtime has (SHARED), or that was allocated elsewhere (FOREIGN): not counted here.
         self.external = external
         self.device = device
 
@@ -77,11 +84,35 @@ class Storage:
         return int(self.owner.nbytes)
 
 
+def allocate(nbytes: int) -> np.ndarray:
+    """Fresh memory for a storage; RuntimeError if there is none."""
+    if nbytes < 0:
+        raise RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:98] ((ptrdiff_t)nbytes) >= 0. alloc_cpu() seems to have been called with "
+            f"negative number: {nbytes % 2**64}"
+        )
+    try:
+        return np.empty(nbytes, np.uint8)
+    except (MemoryError, ValueError):
+        raise no_memory(nbytes) from None
+
+
+def check_version(storage: Storage) -> None:
+    """RuntimeError for memory that must not be written to, before it is: that of inference tensors outside inference_mode.
+
+    The write is counted after it, by `storage.version += 1`. That line calls nothing, so no other thread runs inside it, and no
+    count is lost; it must stay one line. `tests/mindtorch_v2/core/test_storage.py` looks at its bytecode.
+    """
+    _ = storage.version + 1
+
+
+@without_signals_at_entry
 def owner_of(array: np.ndarray) -> np.ndarray:
     """The array that owns the memory of `array`, which may be itself."""
-    base = array.base
-    while isinstance(base, np.ndarray):
-        array, base = base, base.base
+    # Finalizers call this: a pattern and a recursion handle no signal, isinstance() and a loop would.
+    match array.base:
+        case np.ndarray() as base:
+            return owner_of(base)
     return array
 
 
@@ -122,8 +153,9 @@ def add_memory_listener(listener: MemoryListener) -> None:
 
 
 def remove_memory_listener(listener: MemoryListener) -> None:
-    """Undo `add_memory_listener`; ValueError for a listener that is not there."""
-    allocation.listeners.remove(listener)
+    """Undo `add_memory_listener`; a listener that is not there is no error."""
+    if listener in allocation.listeners:
+        allocation.listeners.remove(listener)
     _connect()
 
 

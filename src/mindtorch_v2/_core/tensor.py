@@ -9,8 +9,10 @@ import numpy as np
 from . import dtype as _dtype
 from .device import device as Device
 from .keys import AUTOGRAD, META, NPU
+from .shape_only import MetaArray, without_memory
 from .size import Size, of_shape
-from .storage import UNTRACKED, Storage, allocation, owner_of, report_end
+from .storage import FOREIGN, SHARED, UNTRACKED, Storage, allocation, owner_of, report_end
+from .strides import row_major
 
 if TYPE_CHECKING:
     from ._tensor_base import TensorBase  # a stub: the methods, operators and properties that the surface adds at import
@@ -112,7 +114,7 @@ class Tensor(TensorBase):
         array = self._array
         item = array.itemsize
         # The strides of NumPy's arrays without elements follow no rule; torch has those of a fresh tensor.
-        in_bytes = array.strides if array.size else contiguous_strides(array.shape, item)
+        in_bytes = array.strides if array.size else row_major(array.shape, item)
         strides = tuple(s // item for s in in_bytes)
         return strides if dim is None else strides[dim]
 
@@ -124,7 +126,7 @@ class Tensor(TensorBase):
         return (array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]) // array.itemsize
 
     def data_ptr(self) -> int:
-        return self._array.__array_interface__["data"][0] if self._array.size else 0
+        return self._array.__array_interface__["data"][0] if self._array.size and not self._keys & META else 0
 
     def is_floating_point(self) -> bool:
         return self.dtype.is_floating_point
@@ -213,40 +215,36 @@ def make_external(array: np.ndarray) -> Tensor:
     tensor = _new(Tensor)
     tensor._array = array
     tensor._keys = 0
-    tensor._storage = Storage(owner_of(array), external=True)
+    tensor._storage = Storage(owner_of(array), external=FOREIGN)
     tensor._base = None
     return tensor
 
 
 def make_meta(shape: tuple[int, ...], np_dtype: np.dtype, strides: tuple[int, ...] | None = None) -> Tensor:
-    """A tensor with a shape and no memory: an array of that shape over a single element, which is never read."""
+    """A tensor with a shape and no memory: its array refuses to be read."""
     tensor = _new(Tensor)
     if strides is None:
-        strides = contiguous_strides(shape, np_dtype.itemsize)
-    tensor._array = np.lib.stride_tricks.as_strided(np.empty((), np_dtype), shape, strides)
+        strides = row_major(shape, np_dtype.itemsize)
+    array = tensor._array = without_memory(MetaArray, shape, np_dtype, strides)
     tensor._keys = META
-    tensor._storage = Storage(tensor._array, external=True, device="meta")
+    tensor._storage = Storage(owner_of(array), external=FOREIGN, device="meta")
     tensor._base = None
     return tensor
-
-
-def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Byte strides of a row-major array."""
-    strides = []
-    step = itemsize
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
 
 
 def storage_of(tensor: Tensor) -> Storage:
     """The tensor's storage, made at the first call."""
     storage = tensor._storage
     if storage is None:
-        storage = tensor._storage = Storage(owner_of(tensor._array))
+        made = Storage(owner_of(tensor._array))
         if tensor._inference:
-            storage.version = UNTRACKED
+            made.version = UNTRACKED
+        # Another thread may have made one meanwhile. Without a call between the question and the answer, threads do not change.
+        storage = tensor._storage
+        if storage is None:
+            tensor._storage = storage = made
+        else:
+            made.external = SHARED  # its end is not the end of the memory
     return storage
 
 

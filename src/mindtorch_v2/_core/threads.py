@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-TracerSwitch = tuple[Callable[[], None], Callable[[], None]]
+# Functions that pause and resume a tracer: the second one is sys.setprofile, bound to the tracer's function.
+TracerSwitch = tuple[Callable[[], None], partial[None]]
+ModuleCalls = tuple[list[int], dict[int, int], Callable[[Any], int], Callable[[], int], Iterator[int]]
 
 
 class ThreadState:
@@ -29,6 +32,7 @@ class ThreadState:
         "saved_tensor_hooks",
         "sequence",
         "span",
+        "thread_token",
         "tracer_pause_factory",
         "tracer_switch",
     )
@@ -50,13 +54,20 @@ class ThreadState:
         self.span: Callable[..., None] | None = None
         self.module_enter: Callable[[Any], None] | None = None
         self.module_exit: Callable[[Any], None] | None = None
-        # Module calls of a single recording: the list that those two add to, the modules' numbers by id(), and the functions
-        # that give an id and the time.
-        self.module_log: tuple[list[int], dict[int, int], Callable[[Any], int], Callable[[], int]] | None = None
+        # Module calls of a single recording: the list that those two add to, the modules' numbers by id(), the functions that
+        # give an id and the time, and an iterator of the time.
+        self.module_log: ModuleCalls | None = None
         # Python-level interception (function and dispatch modes, autocast), innermost last.
         self.modes: list[Any] = []
         self.autocast: Any = None
         self.saved_tensor_hooks: list[Any] = []
+        # Refers to an object that ends with the thread.
+        self.thread_token: weakref.ref[_Token] | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its thread has ended, although something (a recording) still refers to the state."""
+        return self.thread_token is not None and self.thread_token() is None
 
 
 # Functions that are called with each new state, on its thread.
@@ -66,7 +77,13 @@ _alive: weakref.WeakSet[ThreadState] = weakref.WeakSet()
 
 def states() -> list[ThreadState]:
     """The states of all threads that have one and still run."""
-    return list(_alive)
+    return [state for state in list(_alive) if not state.has_ended]
+
+
+class _Token:
+    """Held by the thread alone."""
+
+    __slots__ = ("__weakref__",)
 
 
 class _Threads(threading.local):
@@ -74,6 +91,8 @@ class _Threads(threading.local):
 
     def __init__(self) -> None:
         self.state = ThreadState()
+        self.token = _Token()
+        self.state.thread_token = weakref.ref(self.token)
         _alive.add(self.state)
         for callback in started:
             callback(self.state)

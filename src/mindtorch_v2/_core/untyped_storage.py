@@ -10,7 +10,8 @@ from typing import Any, overload
 import numpy as np
 
 from .device import device as Device
-from .storage import Storage
+from .resizing import is_resizable, resize_storage
+from .storage import FOREIGN, Storage, allocate
 from .tensor import Tensor, storage_of
 
 
@@ -47,7 +48,7 @@ class UntypedStorage(StorageBase):
         if device is not None and Device(device).type != "cpu":
             raise NotImplementedError(f"UntypedStorage(device={str(device)!r}): storages are made on the CPU")
         if isinstance(storage, int):
-            storage = Storage(np.empty(storage, np.uint8))
+            storage = Storage(allocate(storage))
         elif not isinstance(storage, Storage):
             if not isinstance(storage, Sequence):
                 raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(storage).__name__}")
@@ -56,6 +57,8 @@ class UntypedStorage(StorageBase):
 
     @property
     def _bytes(self) -> np.ndarray:
+        if self._storage.device == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         if self._storage.device != "cpu":
             raise NotImplementedError(f"the bytes of a storage on {self._storage.device}")
         owner = self._storage.owner
@@ -82,7 +85,7 @@ class UntypedStorage(StorageBase):
         return self._storage.nbytes
 
     def data_ptr(self) -> int:
-        return int(self._storage.owner.__array_interface__["data"][0])
+        return 0 if self._storage.device == "meta" else int(self._storage.owner.__array_interface__["data"][0])
 
     def element_size(self) -> int:
         return 1
@@ -104,7 +107,7 @@ class UntypedStorage(StorageBase):
         if isinstance(index, slice):
             if index.step not in (None, 1):
                 raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
-            return UntypedStorage(Storage(self._bytes[index], external=True))
+            return UntypedStorage(Storage(self._bytes[index], external=FOREIGN))
         return int(self._bytes[self._place(index)])
 
     def __setitem__(self, index: Any, value: int) -> None:
@@ -126,9 +129,9 @@ class UntypedStorage(StorageBase):
         return self
 
     def resize_(self, size: int) -> UntypedStorage:
-        """NotImplementedError unless the size stays: tensors keep the array whose memory they share."""
+        """Take another size, for all tensors that share the memory; RuntimeError if one looks at bytes that would be gone."""
         if size != len(self):
-            raise NotImplementedError(f"resize_ of a storage from {len(self)} to {size} bytes")
+            resize_storage(self._storage, size)
         return self
 
     @staticmethod
@@ -166,7 +169,7 @@ class UntypedStorage(StorageBase):
         if not nbytes:
             return UntypedStorage()
         mapped = np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,))
-        return UntypedStorage(Storage(np.ndarray((nbytes,), np.uint8, mapped), external=True))
+        return UntypedStorage(Storage(np.ndarray((nbytes,), np.uint8, mapped), external=FOREIGN))
 
     def untyped(self) -> UntypedStorage:
         return self
@@ -189,8 +192,11 @@ class UntypedStorage(StorageBase):
     def __hash__(self) -> int:
         return id(self._storage)
 
+    def resizable(self) -> bool:
+        return is_resizable(self._storage)
+
     def __repr__(self) -> str:
-        values = "\n ".join(map(str, self.tolist()))
+        values = "..." if self._storage.device == "meta" else "\n ".join(map(str, self.tolist()))
         return f" {values}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import linecache
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -19,12 +20,18 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, META, NPU, PYTHON, key_names
+from .._core.layout import like_image, like_operands
+from .._core.resizing import resize_tensor
+from .._core.shape_only import MetaArray
+from .._core.storage import check_version
+from .._core.strides import dense_steps
 from .._core.tensor import Tensor, make_meta, make_tensor, make_view, storage_of
 from .._core.threads import threads
 from . import backends, entry_globals, observer, registry
-from .entry_codegen import entry_source
+from .entry_codegen import entry_source, iterates
 from .errors import (
     broadcast_mismatch,
+    check_apart,
     check_listed,
     check_tensor_arguments,
     first_place,
@@ -33,7 +40,18 @@ from .errors import (
     translate,
     type_name,
 )
-from .facts import Promotion
+from .facts import Layout, OutGrad, Promotion
+from .out_checks import (
+    check_apart_from,
+    check_before_kernel,
+    check_grad,
+    check_iterated,
+    check_writable,
+    on_device,
+    resize_warning,
+    targets_of,
+    tensors_in,
+)
 from .overloads import accepts, bind, number_as_tensor, packet_function, resolve, type_word
 from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
@@ -84,7 +102,7 @@ def _run_kernel(op: OpSpec, args: tuple[Any, ...]) -> Any:
     return execute(op, args)
 
 
-def execute(op: OpSpec, args: tuple[Any, ...], out: np.ndarray | None = None) -> Any:
+def execute(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Run an op's kernel on arguments of any device, and record no node."""
     if op.composite:
         return op.kernel(*args)
@@ -95,8 +113,32 @@ def execute(op: OpSpec, args: tuple[Any, ...], out: np.ndarray | None = None) ->
     arrays = prepare(op, args)
     if op.schema.mutates:
         return _execute_in_place(op, args, arrays)
-    result = op.kernel(*arrays) if out is None else op.kernel(*arrays, out=out)
-    return wrap(op, args, result)
+    return _wrapped(op, args, arrays, op.kernel(*arrays))
+
+
+def _wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -> Any:
+    """A kernel's results as tensors that lie in memory as the op says."""
+    if op.layout in (Layout.ROW_MAJOR, Layout.IMAGES, Layout.INPUT_IMAGES):
+        image = np.empty(()) if op.layout is Layout.ROW_MAJOR else arrays[int(op.layout is Layout.INPUT_IMAGES)]
+        several = isinstance(result, tuple | list)
+        result = tuple(like_image(one, image) for one in result) if several else like_image(np.asarray(result), image)
+    wrapped = wrap(op, args, result)
+    if wrapped.__class__ is Tensor and (iterates(op) or op.layout in (Layout.OPERANDS, Layout.NOTED)):
+        arrange(wrapped, () if op.layout is Layout.NOTED else tuple(arrays))
+    return wrapped
+
+
+def arrange(tensor: Tensor, operands: tuple[Any, ...]) -> np.ndarray:
+    """Lay a pointwise result out as torch does for these operands. One that is not row-major gets its storage here: that is
+    how the ops it goes into know that they have to look.
+    """
+    array: np.ndarray = tensor._array
+    arrays = [one for one in operands if one.__class__ is np.ndarray]
+    if arrays:
+        array = tensor._array = like_operands(array, arrays)
+    if not array.flags.c_contiguous:
+        storage_of(tensor)
+    return array
 
 
 def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
@@ -135,12 +177,12 @@ def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
 def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> Any:
     target = args[0]
     storage = storage_of(target)
-    version = storage.version + 1  # before the write: the version of an inference tensor may refuse to grow
+    check_version(storage)
     if op.inplace_of is None:
         op.kernel(*arrays)
     else:
         write_result(op, target, op.kernel(*arrays))
-    storage.version = version
+    storage.version += 1
     return target
 
 
@@ -211,20 +253,34 @@ def _execute_elsewhere(op: OpSpec, args: tuple[Any, ...], keys: int, wanted: Dev
 
 def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Tensors without memory: by the op's shape rule, or for a view by the kernel itself, which moves no data."""
-    for other in args:
-        if isinstance(other, Tensor) and not other._keys & META and other._array.ndim:
-            raise RuntimeError(
-                f"Expected all tensors to be on the same device, but found at least two devices, {other.device} and meta!"
-            )
+    _check_one_device(op, args)
     if op.schema.mutates:
+        if not args[0]._keys & META:  # a single element, which a tensor without memory was to be written into
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         return args[0]
     if op.schema.is_view:
         result = wrap(op, args, op.kernel(*prepare(op, args)))
         for view in result if isinstance(result, tuple) else (result,):
+            view._array = view._array.view(MetaArray)
             view._keys = META
         return result
     tensors = [make_meta(shape, np_dtype) for shape, np_dtype in predicted(op, args)]
     return tensors[0] if len(op.schema.returns) == 1 else result_type_of(op)(*tensors)
+
+
+def _check_one_device(op: OpSpec, args: tuple[Any, ...]) -> None:
+    """RuntimeError for tensors with memory among those without. Single elements may have it anywhere, and so may indices: where
+    they point to makes no difference to a shape."""
+    expected: Device | None = None
+    for argument, value in zip(op.schema.arguments, args, strict=True):
+        tensors = value if isinstance(value, list | tuple) and argument.type_text != "Tensor?[]" else (value,)
+        for tensor in tensors:
+            if isinstance(tensor, Tensor) and (tensor._array.ndim or tensor._keys & META):
+                device = tensor.device
+                if expected is None:
+                    expected = device
+                elif device != expected:
+                    raise RuntimeError(f"Tensor on device {device} is not on the expected device {expected}!")
 
 
 def predicted(op: OpSpec, args: tuple[Any, ...]) -> list[tuple[tuple[int, ...], np.dtype]]:
@@ -254,70 +310,102 @@ def _pointwise_shape(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[int, ...]
     return np.broadcast_shapes(*shapes), wanted.np
 
 
-_RESIZED = (
-    "An output with one or more elements was resized since it had shape {}, which does not match the required output "
-    "shape {}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they "
-    "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
-    "t.resize_(0)."
-)
-
-
 def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
-    """Run an op with `out=`: compute, then store in that tensor (or tensors), which takes the result's shape."""
+    """Run an op with `out=`: compute, then store in that tensor (or tensors), which takes the result's shape.
+
+    What is refused changes nothing, and what is done counts as one write, whether the tensor had its shape or took it.
+    """
     for listener in observer.listeners.out:
         listener(op.id)
-    targets = _targets(op, out)
-    if threads.state.grad_enabled and keys_of((args, targets)) & AUTOGRAD:
-        raise RuntimeError(
-            f"{op.schema.name}(): functions with out=... arguments don't support automatic "
-            "differentiation, but one of the arguments requires grad."
-        )
-    if op.out_rule is not None:
-        for target in targets:
-            args = op.out_rule(op, args, target)
-    results = entry_globals.run_modes(op, args) if threads.state.modes else execute(op, args)
-    for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
-        on_npu = (target._keys | result._keys) & NPU
-        if on_npu and target.device != result.device:
-            raise RuntimeError(
-                "Expected all tensors to be on the same device, but found at least two devices, "
-                f"{result.device} and {target.device}! (when running {op.name})"
-            )
-        if target._array.shape != result._array.shape:
-            if target._array.size:
-                warnings.warn(_RESIZED.format(list(target._array.shape), list(result._array.shape)), stacklevel=3)
-            target.resize_(result._array.shape)
-        if on_npu:
-            _check_storable(target, result._array)
-            execute(registry.packets["copy_"].overloads[""], (target, result, False))
-        else:
-            for source in args:
-                if isinstance(source, Tensor) and source._storage is not None and source._storage is target._storage:
-                    overlapping_input(target._array, source._array)
-            storage = storage_of(target)
-            version = storage.version + 1
-            write_result(op, target, result._array)
-            storage.version = version
+    targets = targets_of(op, out)
+    if op.out_form is not None:
+        return op.out_form(*args, out)
+    args = number_as_tensor(op, args, {}) or args
+    sources = tensors_in(args)
+    keys = listed_keys(sources)
+    tracked = threads.state.grad_enabled and (keys | listed_keys(targets)) & AUTOGRAD
+    if tracked:
+        check_grad(op, targets)
+    args = on_device(op, args, sources, keys, targets)
+    store_out(op, args, targets, _compute_out(op, args, sources, targets))
+    if tracked and op.out_grad is OutGrad.WRITTEN:
+        entry_globals.record_unknown(op, (*args, *targets), targets)
     return out if len(op.schema.returns) == 1 else result_type_of(op, "_out")(*targets)
 
 
-def _targets(op: OpSpec, out: Any) -> tuple[Tensor, ...]:
-    """The tensors in `out=`; TypeError unless there are as many as the op has results."""
-    count, several = len(op.schema.returns), isinstance(out, list | tuple)
-    if several != (count > 1) or (not several and not isinstance(out, Tensor)):
-        raise TypeError(
-            f"{op.schema.name}(): argument 'out' must be {'Tensor' if count == 1 else 'tuple of Tensors'}, not "
-            f"{type(out).__name__}"
+def store_out(op: OpSpec, args: tuple[Any, ...], targets: tuple[Tensor, ...], results: Sequence[Tensor]) -> None:
+    """Write the results of an op into what its call has as `out=`: all of them, or none if one is refused."""
+    for target, result in zip(targets, results, strict=True):
+        check_apart_from(op, args, target)
+        op.out_dtype(result.dtype, target.dtype)
+    for target, result in zip(targets, results, strict=True):
+        _write_out(op, target, result)
+
+
+def _compute_out(op: OpSpec, args: tuple[Any, ...], sources: list[Tensor], targets: tuple[Tensor, ...]) -> Any:
+    """The results of a call with `out=`, not yet stored."""
+    if op.out_rule is not None:
+        for target in targets:
+            args = op.out_rule(op, args, target)
+    if op.elementwise:
+        for target in targets:
+            check_iterated(op, args, sources, target)
+    try:
+        if threads.state.modes:
+            results = entry_globals.run_modes(op, args)
+        elif op.out_kernel is not None and not (keys_of(args) | targets[0]._keys) & BACKENDS:
+            arrays = prepare(op, args)
+            results = _wrapped(op, args, arrays, op.out_kernel(*arrays, dtype=targets[0]._array.dtype))
+        else:
+            results = execute(op, args)
+    except NotImplementedError:
+        _check_before_kernel(op, args, targets)
+        raise
+    except entry_globals.KERNEL_ERRORS as error:
+        if isinstance(error, TypeError):
+            _check_before_kernel(op, args, targets)
+        raise torch_error(_torch_exception(op, args, error)) from None
+    return results if isinstance(results, list | tuple) else (results,)
+
+
+def _check_before_kernel(op: OpSpec, args: tuple[Any, ...], targets: tuple[Tensor, ...]) -> None:
+    """What torch says of `out=` before it finds that an op has no kernel for its operands."""
+    if op.promote is not None:
+        check_before_kernel(op, args, targets[0])
+    elif op.shape is not None:
+        try:
+            dtypes = [dt.from_numpy(np_dtype) for _, np_dtype in predicted(op, args)]
+        except entry_globals.KERNEL_ERRORS:
+            return
+        for kind, target in zip(dtypes, targets, strict=True):
+            op.out_dtype(kind, target.dtype)
+
+
+def _write_out(op: OpSpec, target: Tensor, result: Tensor) -> None:
+    """Write one result into its target, which takes its shape."""
+    on_npu = (target._keys | result._keys) & NPU
+    if on_npu and target.device != result.device:
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{result.device} and {target.device}! (when running {op.name})"
         )
-    targets = tuple(out) if several else (out,)
-    if len(targets) != count:
-        raise torch_error(TypeError(f"expected tuple of {count} elements but got {len(targets)}"))
-    for at, target in enumerate(targets):
-        if not isinstance(target, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {at} in argument {len(op.schema.arguments)}, but got {type_name(target)}"
-            )
-    return targets
+    if target._storage is not None:
+        check_version(target._storage)
+    array = result._array
+    if target._array.shape != array.shape:
+        if target._array.size:
+            warnings.warn(resize_warning(target, array.shape), stacklevel=5)
+        if on_npu:
+            target.resize_(array.shape)
+        else:
+            resize_tensor(target, array.shape, dense_steps(array, target._array.itemsize))
+    if on_npu:
+        execute(registry.packets["copy_"].overloads[""], (target, result, False))
+        return
+    check_writable(target)
+    if array.size and not target._keys & META:
+        np.copyto(target._array, array, casting="unsafe")
+    storage_of(target).version += 1
 
 
 def dispatch_with_keyset(keyset: int, name: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -378,7 +466,7 @@ def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
         return entry_globals.run_modes(op, args)
     try:
         return _run_kernel(op, args)
-    except (AttributeError, ValueError, TypeError) as error:
+    except entry_globals.KERNEL_ERRORS as error:
         return slow_path(op, args, error)
 
 
@@ -420,13 +508,13 @@ def slow_path(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
         handled = entry_globals.call_overloaded(op, args)
         if handled is not NotImplemented:
             return handled
-        if op.composite:
+        if not op.composite:
+            try:
+                return _run_kernel(op, args)
+            except entry_globals.KERNEL_ERRORS as again:
+                error = again
+        if isinstance(error, AttributeError):
             check_tensor_arguments(op, args)
-            raise error
-        try:
-            return _run_kernel(op, args)
-        except (ValueError, TypeError) as again:
-            error = again
     torch_exception = _torch_exception(op, args, error)
     if torch_exception is error:
         raise error
@@ -438,7 +526,7 @@ def _torch_exception(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exc
     if isinstance(error, TypeError) and str(error).startswith((f"{op.schema.name}(): argument", "expected Tensor as element")):
         return error  # about an argument, and already in torch's words
     for position, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True)):
-        if not accepts(op, argument, value):
+        if value is not argument.default and not accepts(op, argument, value):
             shown = value[0] if isinstance(value, tuple) and len(value) == 1 else value
             return TypeError(
                 f"{op.schema.name}(): argument '{argument.python_name}' (position "
@@ -559,6 +647,8 @@ def _on_register(spec: OpSpec) -> None:
 
 registry.on_register.append(_on_register)
 entry_globals.install(
+    arrange=arrange,
+    check_apart=check_apart,
     keys_of=keys_of,
     listed_keys=listed_keys,
     materialize=materialize,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.keys import AUTOGRAD, PYTHON
-from .facts import Promotion
+from .facts import Batching, Layout, Overlap, Promotion
 from .overloads import varargs
 from .registry import OpSpec
 from .schema import REQUIRED, Argument
@@ -121,9 +121,7 @@ def entry_source(op: OpSpec) -> str:
     args = ", ".join(a.python_name for a in schema.arguments)
     packed = f"({args},)" if args else "()"
     factory = not tensors and any(a.name == "dtype" for a in schema.arguments)
-    fresh = bool(schema.returns) and schema.returns[0].startswith("Tensor") and not schema.mutates and not schema.is_view
-    named_out = any(a.name == "out" for a in schema.arguments)  # a backward op that takes the forward's result
-    has_out = fresh and op.out and not schema.returns_list and not named_out
+    has_out = op.out_keyword
     extras = (["out=None"] if has_out else []) + (["requires_grad=False"] if factory else [])
     signature, binding = _signature(op, extras)
 
@@ -131,6 +129,7 @@ def entry_source(op: OpSpec) -> str:
     text.begin("def factory(_op, _id, _kernel, _slow_path):")
     text.begin(f"def entry({signature}):")
     text.add(*binding)
+    text.begin("try:")
     text.begin("if observers_active:")
     text.add(
         "_state = current()",
@@ -156,7 +155,6 @@ def entry_source(op: OpSpec) -> str:
     text.end()
     text.add("else: _modes = _append_row = _capture_by_op = None; _start = 0")
     text.begin("try:")
-    text.begin("try:")
     if has_out:
         text.add(f"if out is not None: return run_out({ident}, {packed}, out)")
     if factory:
@@ -170,7 +168,7 @@ def entry_source(op: OpSpec) -> str:
     else:
         _kernel_body(text, op, ident, packed, tensors, factory)
     text.end()
-    text.begin("except (AttributeError, ValueError, TypeError) as _error:")
+    text.begin("except KERNEL_ERRORS as _error:")
     text.add(f"return _slow_path({ident}, {packed}, _error)")
     text.end()
     text.begin("finally:")
@@ -229,7 +227,7 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
         text.add(f"return {call}")
         return
     if len(schema.returns) > 1:
-        _several_results(text, op, call)
+        _several_results(text, op, call, tensors)
     elif schema.returns_list:
         if schema.is_view:
             text.add(f"_result = tuple([make_view(o, {tensors[0].python_name}) for o in {call}])")
@@ -237,12 +235,14 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
             text.add(f"_result = [make_tensor(o) for o in {call}]")
     else:
         text.add(f"_out = {call}", "if _out.__class__ is not ndarray: _out = asarray(_out)")
+        _lay_out(text, op, "_out", tensors)
         if schema.is_view:
             text.add(f"_result = make_view(_out, {tensors[0].python_name})")
         elif op.shares_memory:
             text.add(f"_result = make_sharing(_out, {tensors[0].python_name})")
         else:
             _wrap(text, "_out", "_result")
+            _arrange(text, op, tensors)
             text.add("_alloc = allocation.extend")
             text.begin("if _alloc is not None:")
             text.add(
@@ -255,6 +255,63 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
     elif not op.nondiff:
         text.add(f"if _keys: record_node({ident}, {packed}, _result)")
     text.add("return _result")
+
+
+def iterates(op: OpSpec) -> bool:
+    """Whether a result lies in memory as torch iterates over the operands: that of an op that works element by element."""
+    schema = op.schema
+    return (
+        op.promote is not None
+        and op.layout is None
+        and op.batching is not Batching.BY_SAMPLE
+        and not schema.mutates
+        and not schema.is_view
+        and not schema.returns_list
+        and schema.returns == ("Tensor",)
+    )
+
+
+# The layouts that follow those of images, in the order of the arguments that decide.
+_IMAGES = (Layout.IMAGES, Layout.INPUT_IMAGES)
+
+
+def _lay_out(text: _Text, op: OpSpec, array: str, tensors: list[Argument]) -> None:
+    """Emit what brings a kernel's array into the layout of its op."""
+    if op.layout is Layout.ROW_MAJOR and tensors:
+        # What is reduced is row-major, too, unless it has a storage: see `_note_layout`.
+        viewed = f"{tensors[0].python_name}._storage is not None and " if op.batching is Batching.REDUCTION else ""
+        text.add(f"if {viewed}not {array}.flags.c_contiguous: {array} = ascontiguousarray({array})")
+    elif op.layout in _IMAGES:
+        image = f"{tensors[_IMAGES.index(op.layout)].python_name}._array"
+        text.add(f"if not ({array}.flags.c_contiguous and {image}.flags.c_contiguous): {array} = like_image({array}, {image})")
+
+
+def _arrange(text: _Text, op: OpSpec, tensors: list[Argument]) -> None:
+    """Emit what lays a result out as its operands, and notes that it is not row-major."""
+    if iterates(op):
+        text.add(f"if _strided: _out = arrange(_result, ({', '.join(_operand_names(op))},))")
+    elif op.layout is Layout.OPERANDS:
+        names = [a.python_name for a in tensors if a.is_tensor and not a.optional]
+        shared = " or ".join(f"{name}._storage is not None" for name in names)
+        flat = " and ".join(f"{name}._array.flags.c_contiguous" for name in names)
+        arrays = ", ".join(f"{name}._array" for name in names)
+        text.add(f"if ({shared}) and not ({flat}): _out = arrange(_result, ({arrays},))")
+    elif op.layout is Layout.NOTED or op.layout in _IMAGES:
+        text.add("if not _out.flags.c_contiguous: storage_of(_result)")
+
+
+def _operand_names(op: OpSpec) -> list[str]:
+    return [f"_x{i}" for i in range(len(op.promoted))]
+
+
+def _note_layout(text: _Text, op: OpSpec, tensors: list[str]) -> None:
+    """Emit `_strided`: whether operands may lie otherwise than row by row. Only views do, and what was made of such, which
+    therefore has a storage, too; so tensors of neither kind cost no more than a look at their slots.
+    """
+    if iterates(op):
+        shared = " or ".join(f"{name}._storage is not None" for name in tensors)
+        flat = " and ".join(f"_x{i}.flags.c_contiguous" for i in range(len(tensors)))
+        text.add(f"_strided = ({shared}) and not ({flat})")
 
 
 def _factory_values(text: _Text, op: OpSpec, ident: str, packed: str) -> list[str]:
@@ -279,15 +336,18 @@ def _wrap(text: _Text, array: str, tensor: str) -> None:
     )
 
 
-def _several_results(text: _Text, op: OpSpec, call: str) -> None:
+def _several_results(text: _Text, op: OpSpec, call: str, tensors: list[Argument]) -> None:
     """Emit the lines that wrap the arrays of a kernel with several results, in torch's named tuple where they have names."""
     count = range(len(op.schema.returns))
-    arrays, tensors = [f"_o{i}" for i in count], [f"_t{i}" for i in count]
+    arrays, wrapped = [f"_o{i}" for i in count], [f"_t{i}" for i in count]
     text.add(f"{', '.join(arrays)} = {call}")
-    for array, tensor in zip(arrays, tensors, strict=True):
+    for array, tensor in zip(arrays, wrapped, strict=True):
         text.add(f"if {array}.__class__ is not ndarray: {array} = asarray({array})")
+        _lay_out(text, op, array, tensors)
         _wrap(text, array, tensor)
-    packed = f"({', '.join(tensors)})"
+        if op.layout in _IMAGES:
+            text.add(f"if not {array}.flags.c_contiguous: storage_of({tensor})")
+    packed = f"({', '.join(wrapped)})"
     text.add(
         f"_result = new_tuple(_op.results, {packed})" if all(op.schema.return_names) else f"_result = {packed}",
         "_alloc = allocation.on_alloc",
@@ -302,8 +362,10 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
     promoted = [a for a in op.schema.arguments if a.name in op.promoted]
     if not promoted:
         text.add(f"_keys = {_keys_expression(tensors)}")
-        if op.checks_overlap:
+        if op.checks_overlap is Overlap.PART:
             _refuse_overlap(text, op, tensors[0].python_name, tensors[1].python_name)
+        elif op.checks_overlap is Overlap.ANY and op.schema.mutates:
+            text.add(f"check_apart({', '.join([a.python_name for a in tensors if not a.is_tensor_list])})")
         return [_plain_value(a) for a in op.schema.arguments]
     names = {a.name: f"_x{i}" for i, a in enumerate(promoted)}
     first = promoted[0]
@@ -315,6 +377,7 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
         text.add(f"_keys = {_keys_expression(tensors)}", f"_x0 = {first.python_name}._array")
         if op.promote in _ALWAYS:
             text.add(f"if _x0.dtype is not f32 and _keys <= {AUTOGRAD}: {remake}")
+        _note_layout(text, op, [first.python_name])
     elif len(promoted) == 2 and not op.tensors_only:
         other = promoted[1].python_name
         text.add(f"_x0 = {first.python_name}._array", f"_kind = {other}.__class__")
@@ -326,12 +389,14 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
             f"_x1 = {other}",
             f"if _x0.dtype is not f32 and _keys <= {AUTOGRAD}: {remake}",
         )
+        _note_layout(text, op, [first.python_name])
         text.end()
         text.begin("else:")
         text.add(f"_keys = {_keys_expression([first, promoted[1], *plain])}", f"_x1 = {other}._array")
         _refuse_overlap(text, op, first.python_name, other)
         mixed = "(_x0.dtype is not f32 or _x1.dtype is not f32)" if op.promote in _ALWAYS else "_x0.dtype is not _x1.dtype"
         text.add(f"if {mixed} and _keys <= {AUTOGRAD}: {remake}")
+        _note_layout(text, op, [first.python_name, other])
         text.end()
     else:
         text.add(f"_keys = {_keys_expression(tensors)}")
@@ -345,6 +410,7 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
             if op.promote not in _ALWAYS
             else f"if (_x0.dtype is not f32 or {same}) and _keys <= {AUTOGRAD}: {remake}"
         )
+        _note_layout(text, op, [a.python_name for a in promoted])
     return [names.get(a.name) or _plain_value(a) for a in op.schema.arguments]
 
 
@@ -359,10 +425,9 @@ def _refuse_overlap(text: _Text, op: OpSpec, target: str, source: str) -> None:
 
 def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], call: str) -> None:
     target = op.schema.arguments[0].python_name
-    # The next version is computed before anything is written: that of an inference tensor may refuse to grow.
-    text.add(
-        f"_shared = {target}._storage", f"if _shared is None: _shared = storage_of({target})", "_version = _shared.version + 1"
-    )
+    # The next version is computed before anything is written: that of an inference tensor may refuse to grow. It is counted
+    # afterwards, in one step, since other threads may have counted meanwhile.
+    text.add(f"_shared = {target}._storage", f"if _shared is None: _shared = storage_of({target})", "_shared.version + 1")
     if op.inplace_of is None:
         text.add(call)
     elif op.takes_out:
@@ -373,4 +438,4 @@ def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], cal
             text.add(f"else: write_result({ident}, {target}, {call})")
     else:
         text.add(f"write_result({ident}, {target}, {call})")
-    text.add("_shared.version = _version", f"return {target}")
+    text.add("_shared.version += 1", f"return {target}")

@@ -15,10 +15,11 @@ from math import inf
 from time import perf_counter_ns as clock
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from numpy import asarray, ndarray
+from numpy import asarray, ascontiguousarray, ndarray
 
 from .._core import dtype as _dtype
 from .._core import tensor as _tensor
+from .._core.layout import like_image
 from .._core.storage import allocation
 from .._core.tensor import Tensor, make_sharing, make_view, storage_of
 from .._core.threads import ThreadState, threads
@@ -46,6 +47,17 @@ if TYPE_CHECKING:
         def __call__(self, tensor: Tensor, on: bool = True, /) -> None: ...
 
 
+# What a kernel raises on arguments that it was not made for, and NumPy where memory or a number's width is not enough. The slow
+# path turns these into torch's exceptions; no kernel raises one on purpose that is not torch's own.
+KERNEL_ERRORS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AttributeError,
+    KeyError,
+    MemoryError,
+    TypeError,
+    ValueError,
+)
+
 # ---------------------------------------------------------------- values that change while the program runs
 
 # How many recordings and modes are active in the process; entries look further only when it is not zero.
@@ -63,8 +75,12 @@ make_tensor: Callable[[ndarray[Any, Any]], Tensor] = _tensor.make_tensor
 
 # ---------------------------------------------------------------- installed by _dispatch.dispatcher
 
+# Lays a result out as torch does for these operands: (result, operands) -> its array.
+arrange: Callable[[Tensor, tuple[Any, ...]], ndarray[Any, Any]]
 keys_of: Callable[[Any], int]
 listed_keys: Callable[[Any], int]
+# RuntimeError where the first tensor must not be written to because of the memory that it has in common with the others.
+check_apart: Callable[..., None]
 # Turns the stand-in of an op into its entry: (op, op id, kernel, slow path).
 materialize: Callable[[OpSpec, int, Any, SlowPath], FunctionType]
 # Raises the TypeError for an argument that was left out.
@@ -89,8 +105,12 @@ run_modes: Runner
 
 # ---------------------------------------------------------------- installed by _autograd
 
+# RuntimeError where torch forbids writing into a tensor.
+check_in_place: Callable[[Tensor], None]
 # Records the node of an op: (op, arguments, result).
 record_node: Callable[[OpSpec, tuple[Any, ...], Any], None]
+# Makes tensors that were written the outputs of a node that raises in backward: (op, what the node follows, tensors).
+record_unknown: Callable[[OpSpec, tuple[Any, ...], tuple[Tensor, ...]], None]
 # Calls a function with the arguments that follow it, with grad mode off.
 below_autograd: Callable[..., Any]
 require_grad: GradRequirer
@@ -130,19 +150,25 @@ def install(**functions: Any) -> None:
 
 
 __all__ = [
+    "KERNEL_ERRORS",
     "REQUIRED",
     "Tensor",
     "allocation",
+    "arrange",
     "asarray",
+    "ascontiguousarray",
     "below_autograd",
     "call_overloaded",
     "call_subclass",
+    "check_apart",
+    "check_in_place",
     "clock",
     "current",
     "f32",
     "inf",
     "install",
     "keys_of",
+    "like_image",
     "listed_keys",
     "make_sharing",
     "make_tensor",
@@ -156,6 +182,7 @@ __all__ = [
     "overlapping_input",
     "promote",
     "record_node",
+    "record_unknown",
     "require_grad",
     "run_batched",
     "run_below_python",

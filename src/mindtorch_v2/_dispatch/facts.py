@@ -11,11 +11,14 @@ from enum import Enum, Flag, StrEnum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
+    from .._core.dtype import dtype
     from .registry import OpSpec
 
 Kernel = Callable[..., Any]
 # (op, arguments, the tensor given as `out=`) -> the arguments to compute with, or an error.
 OutRule = Callable[["OpSpec", tuple[Any, ...], Any], tuple[Any, ...]]
+# (dtype of a result, dtype of the tensor given as `out=`): an error where the one cannot be stored in the other.
+OutDtype = Callable[["dtype", "dtype"], None]
 
 
 class Promotion(StrEnum):
@@ -67,6 +70,19 @@ class Batching(Enum):
 SPATIAL = {1: Batching.SPATIAL_1D, 2: Batching.SPATIAL_2D, 3: Batching.SPATIAL_3D}
 
 
+class Layout(Enum):
+    """Where the elements of a fresh result lie. Without a word: as torch iterates over the operands if the op promotes them,
+    or works element by element all the same, row-major if it is a reduction, else as the kernel left them, which for most ops
+    is torch's way.
+    """
+
+    ROW_MAJOR = auto()  # the last dim innermost, whatever the operands
+    IMAGES = auto()  # the same, but the channels lie next to each other if those of the first argument do
+    INPUT_IMAGES = auto()  # the same by the second argument, which for a backward op is the input
+    OPERANDS = auto()  # as torch iterates over the tensors among the arguments, although the op does not promote
+    NOTED = auto()  # as the kernel left them; one that is not row-major gets its storage, so that the next op looks
+
+
 class Surface(Flag):
     """Where an op is offered under its own name."""
 
@@ -76,11 +92,29 @@ class Surface(Flag):
     NONE = 0
 
 
+class OutGrad(Enum):
+    """Which tensors of a call with `out=` must not require grad. Without a word: any for an op with a derivative, else the one
+    that is written, but for comparisons."""
+
+    ANY = auto()  # operands and the tensor that is written
+    WRITTEN = auto()  # a leaf that is written: torch has no word on the derivative, and what else it writes has one that raises
+    NONE = auto()  # torch knows that there is no derivative
+
+
+class Overlap(Enum):
+    """Which operands an in-place op refuses for the memory that they have in common with its target."""
+
+    PART = auto()  # those that lie upon a part of it; the very same elements are read before they are written
+    ANY = auto()  # those that lie upon any of it: elements are written in an order of their own
+
+
 class ComplexError(NamedTuple):
     """What torch raises where an op does not know complex numbers; `{}` in the message is the op's name."""
 
     kind: type[Exception]
     message: str
+    # Only the first operand is asked; what else is complex has no kernel.
+    first: bool = False
 
 
 class Facts(TypedDict, total=False):
@@ -95,24 +129,39 @@ class Facts(TypedDict, total=False):
     aliases: tuple[str, ...]
     autocast: Autocast | None
     batching: Batching | None
-    # Whether a composite op takes `out=`; every op with a kernel and a fresh result does.
+    # How the result lies in memory.
+    layout: Layout | None
+    # Whether the function takes `out=`: one with a kernel and a fresh result does unless it says no, a composite if it says so.
     out: bool
-    # What it asks of `out=` beyond that the result can be cast to it.
+    # What a composite does with `out=`: Tensor code that passes it on to the ops which write it. It takes the arguments in the
+    # order of the schema, and then the tensor.
+    out_form: Kernel
+    # Which dtypes it may have: see `out_dtypes`. Without a word `castable` for an op that promotes several operands, `same` for
+    # another one that works element by element, else `exact`.
+    out_dtype: OutDtype
+    out_grad: OutGrad
+    # What else it asks of `out=`, and which arguments follow from it.
     out_rule: OutRule
+    # The kernel of a call with `out=` for an op whose result depends on that dtype: it takes it as `dtype`, NumPy's, as well.
+    out_kernel: Kernel
     # torch's name of the overload with `out=`, where it is not the plain one's with "_out" behind it.
     out_overload: str
     # No argument may be a number in place of a tensor.
     tensors_only: bool
     # The function takes a number for its first tensor: torch.mul(2, x).
     number_first: bool
+    # A number may stand for the tensor that is written: x.copy_(2).
+    number_source: bool
     # torch has an overload of its own for a number as the second operand, so that a profile knows the number.
     number_form: bool
     # While something records, a number becomes a tensor by the steps that torch shows.
     wraps_number: bool
     # The result shares the first argument's memory without being a view of it.
     shares_memory: bool
-    # Refuses to write into the memory that it reads.
-    checks_overlap: bool
+    # An integer tensor that is written into gets no history; that of other in-place ops does, in torch, too.
+    stops_at_integers: bool
+    # Refuses to write into the memory that it reads: into a part of it, or into any.
+    checks_overlap: Overlap | None
     # The derivative's function gets the gradients of all results, not that of the first.
     takes_all_grads: bool
     # How many of its results, from the first, the generated tests differentiate, where the others have no one answer.

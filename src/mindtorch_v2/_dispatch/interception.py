@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.cpython import without_signals_at_entry
 from .._core.device import default_elsewhere, on_default_change
 from .._core.device import device as Device
 from .._core.keys import AUTOGRAD, BATCHED, PYTHON
@@ -28,13 +29,20 @@ class Mode:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        threads.state.modes.append(self)
+        modes = threads.state.modes
+        modes += (self,)
         observer.acquire()
         return self
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        threads.state.modes.remove(self)
-        observer.release()
+        modes = threads.state.modes
+        if self not in modes:
+            raise ValueError(f"{type(self).__name__} is not active on this thread")
+        try:
+            modes.remove(self)
+        finally:
+            observer.release()
 
 
 class TorchFunctionMode(Mode):
@@ -144,21 +152,24 @@ def _is_default(value: Any, default: Any) -> bool:
 def run_modes(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Run an op in the innermost active mode, which is off meanwhile."""
     modes = threads.state.modes
-    mode = modes.pop()
+    mode = modes[-1]
+    del modes[-1]
     try:
         return mode.run(op, args)
-    except (AttributeError, TypeError, ValueError) as error:
+    except entry_globals.KERNEL_ERRORS as error:
         raise torch_error(error) from error.__cause__  # of the mode's code: no kernel's, to be translated
     finally:
-        modes.append(mode)
+        modes += (mode,)
 
 
 def run_composed(mode: Any, op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Run a composite with the mode on, so that the mode sees the ops that it is made of."""
     modes = threads.state.modes
-    modes.append(mode)
+    modes += (mode,)
     try:
         return op.kernel(*args)
+    except entry_globals.KERNEL_ERRORS as error:
+        return entry_globals.slow_path(op, args, error)  # as the entry would
     finally:
         modes.remove(mode)
 
@@ -277,7 +288,7 @@ def _plain_torch_function(cls: type, func: Any, types: Any, args: Any = (), kwar
     """`Tensor.__torch_function__`: run the call on plain tensors and make the results instances of `cls`."""
     originals: dict[int, Tensor] = {}
     plain = _strip(tuple(args), originals)
-    keywords = {name: _strip(value, originals) for name, value in (kwargs or {}).items()}
+    keywords = {name: _strip(value, originals) for name, value in dict(kwargs or {}).items()}
     result = func(*plain, **keywords)
     restored = _restored(result, originals)
     return restored if restored is not result else wrap_subclass(cls, result)

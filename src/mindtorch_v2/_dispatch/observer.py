@@ -53,7 +53,8 @@ from time import perf_counter_ns as clock
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple, Protocol
 
-from .._core.cpython import is_only_thread
+from .._core.cpython import is_only_thread, without_signals_at_entry
+from .._core.restoring import carry_out
 from .._core.threads import ThreadState, TracerSwitch, threads
 from . import backends, entry_globals
 
@@ -108,7 +109,7 @@ op_schemas: list[Any] = []
 # an input that is missing or of another kind.
 InputOutline = tuple[tuple[Any, ...] | None, ...]
 
-# Guards `entry_globals.observers_active` and the listeners.
+# Guards the listeners.
 observers_lock = threading.Lock()
 
 # The code of the two functions between a call and an op's entry, which tracers of Python calls leave out: "choose" picks one
@@ -125,16 +126,19 @@ def thread_state() -> ThreadState:
     return threads.state
 
 
+@without_signals_at_entry
 def acquire() -> None:
-    """Have ops look at their thread's state until the matching `release()`; calls may nest."""
-    with observers_lock:
-        entry_globals.observers_active += 1
+    """Have ops look at their thread's state until the matching `release()`; calls may nest.
+
+    There is no call in it, so that neither another thread nor a signal comes in between: it needs no lock.
+    """
+    entry_globals.observers_active += 1
 
 
+@without_signals_at_entry
 def release() -> None:
     """End one `acquire()`. After the last, ops look no further than one global."""
-    with observers_lock:
-        entry_globals.observers_active -= 1
+    entry_globals.observers_active -= 1
 
 
 # Where entries find their thread's state. ContextVar.get takes an eighth of the time of threading.local, which is as much
@@ -176,11 +180,22 @@ def is_active() -> bool:
     return entry_globals.observers_active > 0
 
 
+# A partial, so that calling it is no event for the tracer.
+_profile_function = partial(sys.getprofile)
+
+
+def _has_its_place(switch: TracerSwitch) -> bool:
+    """Whether the tracer's function is the thread's profile function: another tool may have taken its place."""
+    return _profile_function() is switch[1].args[0]
+
+
 def call_untraced(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function of the runtime's own, with the thread's tracer of Python calls paused."""
     state = threads.state
     switch = state.tracer_switch
-    return function(*args) if switch is None else _call_with_tracer_paused(state, switch, function, args)
+    if switch is None or not _has_its_place(switch):
+        return function(*args)
+    return _call_with_tracer_paused(state, switch, function, args)
 
 
 def call_user_code(function: Callable[..., Any], *args: Any) -> Any:
@@ -195,26 +210,30 @@ def _call_with_tracer_paused(
 ) -> Any:
     # The tracer sees the call of this function and its return, and nothing in between.
     pause, resume = switch
-    pause()
-    state.paused_tracer, state.tracer_pause_factory = switch, None
     try:
+        pause()
+        state.paused_tracer, state.tracer_pause_factory = switch, None
         return function(*args)
     finally:
         state.paused_tracer = None
-        resume()
+        if _profile_function() is None:
+            resume()
 
 
 def _call_with_tracer_resumed(
     state: ThreadState, switch: TracerSwitch, function: Callable[..., Any], args: tuple[Any, ...]
 ) -> Any:
     pause, resume = switch
-    state.paused_tracer = None
-    resume()
     try:
+        state.paused_tracer = None
+        resume()
         return function(*args)
     finally:
-        pause()
-        state.paused_tracer, state.tracer_pause_factory = switch, None
+        try:
+            if _has_its_place(switch):
+                pause()
+        finally:
+            state.paused_tracer, state.tracer_pause_factory = switch, None
 
 
 # Frames from a function of the second code up to one of the first are on the stack although the tracer has not seen them.
@@ -235,6 +254,7 @@ class span:
         self._start = clock() if entry_globals.observers_active else 0
         return self
 
+    @without_signals_at_entry
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         if entry_globals.observers_active:
             record = threads.state.span
@@ -286,10 +306,10 @@ class _ListenerMode:
         if modes:  # what runs inside of another mode is that mode's, not the program's
             result = entry_globals.run_modes(op, args)
         else:
-            modes.append(self)
             try:
+                modes += (self,)
                 result = entry_globals.run_kernel(op, args)
-            except (AttributeError, ValueError, TypeError) as error:
+            except entry_globals.KERNEL_ERRORS as error:
                 result = entry_globals.slow_path(op, args, error)
             finally:
                 modes.remove(self)
@@ -301,20 +321,30 @@ def add_op_listener(listener: OpListener) -> None:
     """Have a listener see every op that the calling thread runs from now on."""
     mode = _ListenerMode(listener)
     with observers_lock:
-        listeners.modes.append(mode)
-    mode.state.modes.append(mode)
-    acquire()
+        listeners.modes += (mode,)
+        mode.state.modes += (mode,)
+        entry_globals.observers_active += 1
 
 
 def remove_op_listener(listener: OpListener) -> None:
     """Undo one `add_op_listener`, on whichever thread that was; a listener that is not there is no error."""
     with observers_lock:
         mode = next((mode for mode in listeners.modes if mode.listener is listener), None)
-        if mode is None:
-            return
-        listeners.modes.remove(mode)
-    mode.state.modes.remove(mode)
-    release()
+        if mode is not None:
+            carry_out([partial(_take_out, mode)])
+
+
+def _take_out(mode: _ListenerMode) -> None:
+    """Take a listener out of its thread's modes; nothing happens if it is out."""
+    try:
+        if mode in mode.state.modes:
+            mode.state.modes.remove(mode)
+    finally:
+        if mode in listeners.modes:
+            try:
+                listeners.modes.remove(mode)
+            finally:
+                entry_globals.observers_active -= 1
 
 
 # ---------------------------------------------------------------- work on devices

@@ -9,13 +9,14 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
+from .._core.keys import AUTOGRAD
 from .._core.memory_format import layout, memory_format
 from .._core.tensor import Tensor, make_tensor
 from . import observer
 from .callers import is_method_call, only_a_method
 from .errors import type_name
-from .promotion import as_number, rank
-from .registry import OpSpec, Packet
+from .promotion import as_number, number_like
+from .registry import OpSpec, Packet, aten
 from .schema import REQUIRED, Argument, Schema
 
 _INTEGERS = (int, np.integer)
@@ -48,7 +49,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "float": lambda v: isinstance(v, (int, float, np.number)) and not isinstance(v, bool),
     "bool": lambda v: isinstance(v, bool | np.bool_),
     "str": lambda v: isinstance(v, str),
-    "Scalar": lambda v: isinstance(v, _NUMBERS) or (isinstance(v, Tensor) and v._array.ndim == 0),
+    # A tensor may stand for a number unless it requires grad.
+    "Scalar": lambda v: isinstance(v, _NUMBERS) or (isinstance(v, Tensor) and v._array.ndim == 0 and not v._keys & AUTOGRAD),
     "ScalarType": lambda v: isinstance(v, dt.dtype) or v in (bool, int, float, complex),
     "Device": lambda v: isinstance(v, str | int | Device),
     "MemoryFormat": lambda v: isinstance(v, memory_format),
@@ -76,13 +78,12 @@ def accepts(spec: OpSpec, argument: Argument, value: Any, lenient: bool = True) 
 
 def number_as_tensor(op: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
     """`torch.mul(2.0, x)`: the arguments with the number as a tensor that leaves x's dtype as a number does; else None."""
+    if op.number_source and len(args) > 1 and isinstance(args[1], _NUMBERS):
+        number = as_number(args[1])
+        return args[0], make_tensor(np.asarray(number, dt.number_dtype(number).np)), *args[2:]
     if not op.number_first or not args or not isinstance(args[0], _NUMBERS):
         return None
-    number, other = as_number(args[0]), args[1] if len(args) > 1 else kwargs.get("other")
-    own = dt.number_dtype(number)
-    if isinstance(other, Tensor) and own is not dt.bool_:
-        own = dt.result_type(rank(other), rank(number))
-    return make_tensor(np.asarray(number).astype(own.np)), *args[1:]
+    return number_like(as_number(args[0]), args[1] if len(args) > 1 else kwargs.get("other")), *args[1:]
 
 
 def varargs(schema: Schema) -> Argument | None:
@@ -122,6 +123,8 @@ def bind(schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[
 
 def fits(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any], lenient: bool = True) -> bool:
     """Whether a call can be bound to an overload."""
+    if "out" in kwargs and not (spec.out_keyword or any(a.name == "out" for a in spec.schema.arguments)):
+        return False
     values = bind(spec.schema, args, kwargs)
     return values is not None and all(
         accepts(spec, a, values[a.python_name], lenient) if a.python_name in values else a.default is not REQUIRED
@@ -139,6 +142,18 @@ def resolve(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
             if fits(spec, args, kwargs, lenient):
                 return spec, not lenient
     raise TypeError(_mismatch_message(packet, args, kwargs))
+
+
+def _with_numbers(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with the numbers for which 0-d tensors stand."""
+    numbers = [a.python_name for a in spec.schema.arguments if a.type_text.removesuffix("?") == "Scalar"]
+    names = [a.python_name for a in spec.schema.arguments]
+
+    def number(name: str, value: Any) -> Any:
+        return aten.item(value) if name in numbers and isinstance(value, Tensor) else value
+
+    positional = tuple(number(name, value) for name, value in zip(names, args, strict=False))
+    return (*positional, *args[len(names) :]), {name: number(name, value) for name, value in kwargs.items()}
 
 
 def _mismatch_message(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -206,6 +221,8 @@ def _chooser(packet: Packet, operator: bool, entries: dict[Any, Any]) -> Callabl
             entry = spec.call
             if by_type:
                 entries[key] = entry
+            else:
+                args, kwargs = _with_numbers(spec, args, kwargs)
         return entry(*args, **kwargs)
 
     return choose

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._core import dtype as dt
-from .._core.tensor import Tensor
+from .._core.layout import dense_cast
+from .._core.tensor import Tensor, make_tensor
 from .facts import Promotion
 
 _NUMBERS = (bool, int, float, complex)
@@ -55,7 +56,7 @@ def number_for(number: Any, target: np.dtype) -> Any:
             if not -(1 << 63) <= number < 1 << 64:
                 raise OverflowError("int too big to convert")
             return np.array(int(number) & (1 << limits.bits) - 1, dtype=f"u{target.itemsize}").view(target)[()]
-    elif target.kind == "V":  # beside bfloat16 and the like NumPy does not take Python numbers as weak
+    elif target.kind in "VW":  # beside bfloat16, complex32 and the like NumPy does not take Python numbers as weak
         return target.type(number)
     return number
 
@@ -74,10 +75,18 @@ def promote(mode: Promotion, operands: tuple[Any, ...]) -> list[Any]:
     for operand in operands:
         if isinstance(operand, Tensor):
             array = operand._array
-            prepared.append(array if array.dtype == target else array.astype(target))
+            prepared.append(array if array.dtype == target else dense_cast(array, target))
         else:
             prepared.append(operand if mode is Promotion.FITTING else number_for(operand, target))
     return prepared
+
+
+def number_like(number: complex, other: Any) -> Tensor:
+    """A number as the 0-d tensor that leaves the dtype of `other`, a tensor, as the number itself would."""
+    own = dt.number_dtype(number)
+    if isinstance(other, Tensor) and own is not dt.bool_:  # a bool never changes it, and some ops refuse one
+        own = dt.result_type(rank(other), rank(number))
+    return make_tensor(np.asarray(number).astype(own.np))
 
 
 def is_number(value: Any) -> bool:

@@ -8,7 +8,21 @@ from types import FunctionType
 from typing import Any, Unpack
 
 from . import observer
-from .facts import Autocast, Batching, ComplexError, Facts, Kernel, OutRule, Promotion, Surface
+from .facts import (
+    Autocast,
+    Batching,
+    ComplexError,
+    Facts,
+    Kernel,
+    Layout,
+    OutDtype,
+    OutGrad,
+    OutRule,
+    Overlap,
+    Promotion,
+    Surface,
+)
+from .out_dtypes import castable, exact, same
 from .schema import Schema
 
 
@@ -33,6 +47,7 @@ class OpSpec:
         "derivative",
         "differentiable_results",
         "doc",
+        "elementwise",
         "flops",
         "forward",
         "generator_after_size",
@@ -44,13 +59,20 @@ class OpSpec:
         "kernel",
         "kernel_name",
         "kernels",
+        "layout",
         "name",
         "node_name",
         "nondiff",
         "not_followed",
         "number_first",
         "number_form",
+        "number_source",
         "out",
+        "out_dtype",
+        "out_form",
+        "out_grad",
+        "out_kernel",
+        "out_keyword",
         "out_overload",
         "out_rule",
         "packet",
@@ -62,6 +84,7 @@ class OpSpec:
         "schema",
         "shape",
         "shares_memory",
+        "stops_at_integers",
         "surface",
         "takes_all_grads",
         "takes_out",
@@ -74,7 +97,7 @@ class OpSpec:
     aliases: tuple[str, ...]
     autocast: Autocast | None
     batching: Batching | None
-    checks_overlap: bool
+    checks_overlap: Overlap | None
     complex_error: ComplexError | None
     differentiable_results: int | None
     doc: str | None
@@ -82,13 +105,20 @@ class OpSpec:
     handwritten: Surface
     host_made: bool
     kernel_name: str
+    layout: Layout | None
     number_first: bool
     number_form: bool
+    number_source: bool
     out: bool
+    out_dtype: OutDtype
+    out_form: Kernel | None
+    out_grad: OutGrad
+    out_kernel: Kernel | None
     out_overload: str
     out_rule: OutRule | None
     pin_memory_stays_open: bool
     shares_memory: bool
+    stops_at_integers: bool
     surface: Surface
     takes_all_grads: bool
     tensors_only: bool
@@ -101,6 +131,10 @@ class OpSpec:
     # The op that an in-place form was made from, None for one that was declared on its own.
     inplace_of: OpSpec | None
     forward: dict[str, Kernel]
+    # Whether it works element by element over operands that broadcast.
+    elementwise: bool
+    # Whether the function has a keyword `out`.
+    out_keyword: bool
     kernels: dict[str, Kernel]
     not_followed: tuple[str, ...]
     promoted: tuple[str, ...]
@@ -200,6 +234,11 @@ class OpSpec:
         self.forward = formulas
         return self
 
+    def with_out(self, form: Kernel) -> Kernel:
+        """`@matmul.with_out` declares a composite op's `out_form`."""
+        self.out_form = form
+        return form
+
     def not_differentiable(self, *names: str) -> OpSpec:
         """Declare what the derivative leaves out. An argument: a call in which it requires grad raises, and a function for
         all inputs returns nothing for it. A result (`result1`): it never requires grad.
@@ -216,6 +255,14 @@ def _takes_out(spec: OpSpec) -> bool:
     return code is not None and "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
+def _has_out_keyword(spec: OpSpec) -> bool:
+    """Whether a call may have `out=`, a tensor that a fresh result is written into. Some backward ops have an argument of that
+    name: the forward's result."""
+    schema = spec.schema
+    fresh = bool(schema.returns) and schema.returns[0].startswith("Tensor") and not schema.mutates and not schema.is_view
+    return fresh and spec.out and not schema.returns_list and not any(a.name == "out" for a in schema.arguments)
+
+
 def usual_out_overload(name: str, overload: str) -> str:
     """The name that torch gives the overload with `out=` of most ops."""
     if name.endswith("_backward"):
@@ -229,19 +276,40 @@ def _default_doc(spec: OpSpec) -> str | None:
     return spec.kernel.__doc__ if isinstance(spec.kernel, FunctionType) else None
 
 
+def _default_layout(spec: OpSpec) -> Layout | None:
+    if spec.batching is Batching.REDUCTION:
+        return Layout.ROW_MAJOR
+    return Layout.OPERANDS if spec.batching is Batching.POINTWISE and spec.promote is None and not spec.composite else None
+
+
+def _default_out_dtype(spec: OpSpec) -> OutDtype:
+    if spec.composite:
+        return castable
+    if spec.promote is None:
+        return same if spec.batching is Batching.POINTWISE else exact
+    return same if spec.promote in (Promotion.SAME, Promotion.REAL) and len(spec.promoted) == 1 else castable
+
+
+def _default_out_grad(spec: OpSpec) -> OutGrad:
+    if spec.promote is Promotion.COMPARE:
+        return OutGrad.NONE
+    return OutGrad.WRITTEN if spec.nondiff else OutGrad.ANY
+
+
 # A name of its own: looking up a member of a Flag takes ten times as long, for a thousand ops.
 _NONE = Surface.NONE
 
 _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
     **dict.fromkeys(
         (
-            "checks_overlap",
             "generator_after_size",
             "host_made",
             "number_first",
             "number_form",
+            "number_source",
             "pin_memory_stays_open",
             "shares_memory",
+            "stops_at_integers",
             "takes_all_grads",
             "tensors_only",
             "torch_counts_flops",
@@ -250,7 +318,18 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
         lambda spec: False,
     ),
     **dict.fromkeys(
-        ("autocast", "batching", "batching_rule", "complex_error", "differentiable_results", "inplace_of", "out_rule"),
+        (
+            "autocast",
+            "batching",
+            "batching_rule",
+            "checks_overlap",
+            "complex_error",
+            "differentiable_results",
+            "inplace_of",
+            "out_form",
+            "out_kernel",
+            "out_rule",
+        ),
         lambda spec: None,
     ),
     "aliases": lambda spec: (),
@@ -258,10 +337,15 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
     "forward": lambda spec: {},
     "handwritten": lambda spec: _NONE,
     "home": lambda spec: spec.inplace_of.home if spec.inplace_of is not None else "",
+    "elementwise": lambda spec: not spec.composite and (spec.promote is not None or spec.batching is Batching.POINTWISE),
     "kernel_name": lambda spec: spec.schema.name.removesuffix("_") + "_cpu",
     "kernels": lambda spec: {} if spec.composite else {"cpu": spec.kernel},
+    "layout": _default_layout,
     "not_followed": lambda spec: (),
-    "out": lambda spec: not spec.composite,
+    "out": lambda spec: not spec.composite or spec.out_form is not None,
+    "out_dtype": _default_out_dtype,
+    "out_grad": _default_out_grad,
+    "out_keyword": _has_out_keyword,
     "out_overload": lambda spec: usual_out_overload(spec.schema.name, spec.schema.overload),
     "promoted": lambda spec: tuple(a.name for a in spec.schema.arguments if a.is_tensor),
     "surface": lambda spec: Surface.BOTH,
@@ -433,31 +517,33 @@ def _declare_alias(name: str, spec: OpSpec) -> None:
     facts: Facts = {
         "doc": f"Alias of `{schema.name}`.",
         "number_first": spec.number_first,
-        "out": not written,
+        "out": not written and spec.out,
         "out_overload": spec.out_overload,
     }
-    register(OpSpec(Schema(name + schema.text[len(schema.name) :]), _calls(spec), True, samples=spec.samples, facts=facts))
+    alias = OpSpec(Schema(name + schema.text[len(schema.name) :]), _calls(spec), True, samples=spec.samples, facts=facts)
+    alias.out_form = _calls(spec, "out")
+    register(alias)
     if len(spec.promoted) == 2 and not spec.tensors_only and all(a.is_tensor for a in schema.arguments[:2]):
         # A number in place of the second tensor: only kernels take both under one declaration.
         head, _, rest = schema.text.partition("(")
         overload = head.partition(".")[2].replace("Tensor", "Scalar") or "Scalar"
         arguments = rest.replace(f"Tensor {schema.arguments[1].name}", f"Scalar {schema.arguments[1].name}", 1)
         keywords = any(a.keyword_only for a in schema.arguments)
-        register(
-            OpSpec(
-                Schema(f"{name}.{overload}({arguments}"),
-                _calls(spec),
-                True,
-                samples=lambda make: [] if keywords else [(make(3, 4), 0.5)],
-                facts=facts,
-            )
+        with_number = OpSpec(
+            Schema(f"{name}.{overload}({arguments}"),
+            _calls(spec),
+            True,
+            samples=lambda make: [] if keywords else [(make(3, 4), 0.5)],
+            facts=facts,
         )
+        with_number.out_form = alias.out_form
+        register(with_number)
 
 
-def _calls(spec: OpSpec) -> Kernel:
-    """Tensor code that calls an op with the same arguments."""
-    keywords = tuple(a.python_name for a in spec.schema.arguments if a.keyword_only)
-    positional = len(spec.schema.arguments) - len(keywords)
+def _calls(spec: OpSpec, *added: str) -> Kernel:
+    """Tensor code that calls an op with the same arguments, and after them those that are `added` as keywords."""
+    keywords = (*[a.python_name for a in spec.schema.arguments if a.keyword_only], *added)
+    positional = len(spec.schema.arguments) + len(added) - len(keywords)
 
     def body(*args: Any) -> Any:
         return spec(*args[:positional], **dict(zip(keywords, args[positional:], strict=True)))

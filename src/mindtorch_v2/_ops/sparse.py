@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core import dtype as dt
-from .._core.keys import SPARSE
+from .._core.keys import META, SPARSE
 from .._core.memory_format import sparse_coo, strided
 from .._core.sparse import SparseTensor, make_sparse
 from .._core.tensor import Tensor, make_tensor
@@ -38,6 +38,13 @@ def sparse_coo_tensor(
     else:
         coordinates = as_tensor(indices).to(dt.int64)  # type: ignore[attr-defined]
         entries = as_tensor(values, dtype=dtype, device=device)
+    if (coordinates._keys | entries._keys) & META:
+        places = ["Meta" if part._keys & META else "CPU" for part in (coordinates, entries)]
+        if size is None:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if places[0] != places[1]:
+            raise RuntimeError(f"backend of indices ({places[0]}) must match backend of values ({places[1]})")
+        raise NotImplementedError("sparse_coo_tensor() of tensors on the meta device")
     if coordinates.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(coordinates.shape)}")
     if entries.ndim < 1 or entries.shape[0] != coordinates.shape[1]:
@@ -236,6 +243,14 @@ def _add_in_place(self: Any, other: Any, alpha: Any = 1) -> Any:
     return aten.index_put_(self, list(aten.unbind(places, 0)), aten.mul(entries, alpha), True)
 
 
+def _zero_in_place(self: Any) -> Any:
+    """Forget all entries."""
+    self._coordinates = aten.zeros((self._coordinates.shape[0], 0), dtype=dt.int64)
+    self._entries = aten.zeros((0, *self._entries.shape[1:]), dtype=self.dtype)
+    self._coalesced = True
+    return self
+
+
 _KERNELS: dict[str, Any] = {
     "add_": _add_in_place,
     "mm": _mm,
@@ -254,6 +269,7 @@ _KERNELS: dict[str, Any] = {
     "sum": lambda self, *rest: aten.sum(self._entries) if len(rest) < 2 else aten.sum(to_dense(self), *rest[:2]),
     "t": lambda self: _transposed(self, 0, 1),
     "transpose": _transposed,
+    "zero_": _zero_in_place,
 }
 
 

@@ -17,6 +17,7 @@ from .._core.memory_format import layout
 from .._core.rng import Generator
 from .._core.sparse import SparseTensor, make_sparse
 from .._core.storage import Storage, owner_of
+from .._core.strides import reach_of, strided
 from .._core.tensor import Tensor, make_meta, make_tensor
 from .._core.untyped_storage import UntypedStorage
 from .._dispatch import backends
@@ -121,11 +122,11 @@ def tensor_of(loaded: LoadedStorage, offset: int, size: Any, stride: Any, dtype:
     if loaded.location == "meta":
         return make_meta(shape, np_dtype, strides)
     start = offset * np_dtype.itemsize
-    reach = start + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + np_dtype.itemsize
-    if 0 not in shape and reach > loaded.array.nbytes:
+    reach = reach_of(shape, strides, start, np_dtype.itemsize)
+    if reach > loaded.array.nbytes:
         raise RuntimeError(f"checkpoint asks for {reach} bytes of a storage that has {loaded.array.nbytes}")
     tensor = _new(Tensor)
-    tensor._array = np.ndarray(shape, np_dtype, loaded.array, start if 0 not in shape else 0, strides)
+    tensor._array = strided(loaded.array, np_dtype, shape, strides, start)
     tensor._keys = NPU if loaded.location.startswith("npu") else 0
     tensor._storage = loaded._storage
     tensor._base = None

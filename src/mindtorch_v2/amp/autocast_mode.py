@@ -9,8 +9,10 @@ from typing import Any
 
 from .. import _surface as torch
 from .._core import dtype as dt
+from .._core.cpython import without_signals_at_entry
 from .._core.device import device as Device
 from .._core.keys import META, NPU
+from .._core.restoring import carry_out
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import interception, observer
@@ -42,16 +44,18 @@ class _Casting(interception.Mode):
         self.cache_enabled = True
         self.nesting = 0
 
-    def enable(self, kind: str, on: bool) -> None:
-        self.enabled[kind] = on
+    def follow(self) -> None:
+        """Be among the thread's modes while the switch of the CPU is on."""
         modes = threads.state.modes
+        others = [mode for mode in modes if mode is not self]
         wanted = self.enabled.get("cpu", False)
         # An op may switch it while this mode is off for that op; `run` looks at the switch as well.
+        # From here on no signal is handled, so that the list and the count change together.
         if wanted and self not in modes:
-            modes.append(self)
+            modes[:] = [*others, self]
             observer.acquire()
         elif not wanted and self in modes:
-            modes.remove(self)
+            modes[:] = others
             observer.release()
 
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
@@ -134,7 +138,15 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """Switch autocast for a device type on or off in this thread."""
     kind, on = ("cuda", device_type) if enabled is None else (_kind(device_type), enabled)
-    _state().enable(kind, bool(on))
+    state, chosen = _state(), bool(on)
+    before = state.enabled.get(kind, False)
+    try:
+        state.enabled[kind] = chosen
+        state.follow()
+    except BaseException:
+        state.enabled[kind] = before
+        carry_out([state.follow])
+        raise
 
 
 def get_autocast_dtype(device_type: str) -> dt.dtype:
@@ -239,22 +251,30 @@ class autocast:
             )
             enabled = False
         self._enabled = enabled
-        self._outer: list[tuple[bool, dt.dtype, bool]] = []
+        # What the open blocks of this object replaced: (state, its values, those around).
+        self._outer: Any = ()
 
     def __enter__(self) -> autocast:
-        state = _state()
-        self._outer.append((state.enabled.get(self.device, False), state.dtypes[self.device], state.cache_enabled))
-        state.dtypes[self.device] = self.fast_dtype
-        state.cache_enabled = self._cache_enabled
+        state, kind = _state(), self.device
+        before = state.enabled.get(kind, False), state.dtypes[kind], state.cache_enabled
+        try:
+            state.enabled[kind], state.dtypes[kind], state.cache_enabled = self._enabled, self.fast_dtype, self._cache_enabled
+            state.follow()
+        except BaseException:
+            state.enabled[kind], state.dtypes[kind], state.cache_enabled = before
+            carry_out([state.follow])
+            raise
+        self._outer = (state, before, self._outer)
         state.nesting += 1
-        state.enable(self.device, self._enabled)
         return self
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        state = _state()
-        enabled, state.dtypes[self.device], state.cache_enabled = self._outer.pop()
+        kind = self.device
+        state, before, self._outer = self._outer
+        state.enabled[kind], state.dtypes[kind], state.cache_enabled = before
         state.nesting -= 1
-        state.enable(self.device, enabled)
+        carry_out([state.follow])
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate a function: each call runs inside the block."""

@@ -16,6 +16,7 @@ from .._autograd.grad_mode import enable_grad
 from .._autograd.graph import require_grad
 from .._autograd.graph_search import nodes_behind, reaches_others
 from .._autograd.nodes.saved import set_history
+from .._core.cpython import without_signals_at_entry
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._core.threads import threads
@@ -56,11 +57,13 @@ def enter_dual_level() -> int:
     """Open the level and return its number, 0; RuntimeError inside another one."""
     if _levels:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _levels.append(_Level())
-    threads.state.grad_enabled = True  # tangents are computed from the recorded graph
+    state, levels, level = threads.state, _levels, _Level()
+    levels += (level,)
+    state.grad_enabled = True  # tangents are computed from the recorded graph
     return 0
 
 
+@without_signals_at_entry
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level and drop its tangents."""
     if not _levels:
@@ -73,7 +76,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    threads.state.grad_enabled = _levels.pop().recorded
+    threads.state.grad_enabled = _levels[-1].recorded
+    del _levels[-1]
 
 
 class dual_level:
@@ -82,6 +86,7 @@ class dual_level:
     def __enter__(self) -> int:
         return enter_dual_level()
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
         exit_dual_level()
 

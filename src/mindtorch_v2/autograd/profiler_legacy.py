@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from .._core.cpython import without_signals_at_entry
 from ..profiler.session.autograd_profile import profile as _profile
 from ..profiler.views.event_list import EventList
 
@@ -34,8 +35,9 @@ class profile(_profile):
             with_modules=with_modules,
         )
 
+    @without_signals_at_entry
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        super().__exit__(kind, value, trace)
+        _profile.__exit__(self, kind, value, trace)  # not by super(), after whose call a signal would be handled
         if self.enabled:
             for event in super().function_events:
                 event.is_legacy = True

@@ -136,7 +136,7 @@ class Randomness(interception.Mode):
         if level_of(args) < 0:
             return interception.run_composed(self, op, args)
         modes = threads.state.modes
-        modes.append(self)
+        modes += (self,)
         try:
             return run_batched(op, args)
         finally:

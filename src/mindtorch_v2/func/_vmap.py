@@ -157,14 +157,16 @@ class _Run:
             for leaf, dim in zip(leaves, dims, strict=True)
         ]
         args, kwargs = rebuild(inputs)
-        levels().append(self.level)
+        randomness = Randomness(self.level)
+        running = levels()
+        running += (self.level,)
         try:
-            with Randomness(self.level):
+            with randomness:
                 outputs = self.func(*args, **kwargs)
         except CannotBatch as error:  # the op has no sample-by-sample form either
             raise RuntimeError(str(error)) from error
         finally:
-            levels().pop()
+            del running[-1]
         return self._outputs(outputs, out_dims)
 
     def _outputs(self, outputs: Any, out_dims: OutDims) -> Any:

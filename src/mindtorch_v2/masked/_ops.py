@@ -205,6 +205,8 @@ def _variance(
         raise AssertionError("Only one of unbiased and correction may be given")
     if correction is None:
         correction = 0 if unbiased is False else 1
+    if not isinstance(correction, int):
+        correction = float(correction)
     own = input.dtype if _is_float(input.dtype) else dt.float32
     dtype = own if dtype is None else dtype
     work = dtype if _is_float(dtype) else own

@@ -6,12 +6,13 @@ Nothing of the binding is imported before one of these functions needs it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._core.cpython import without_signals_at_entry
 from .._core.device import device as _Device
+from .._core.restoring import Actions, carry_out, restoring
 from .._core.rng import default_generator as _generator
 
 if TYPE_CHECKING:
@@ -103,11 +104,16 @@ class device:
 
     def __enter__(self) -> device:
         self.prev_idx = current_device()
-        set_device(self.idx)
+        try:
+            set_device(self.idx)
+        except BaseException:
+            carry_out([partial(set_device, self.prev_idx)])
+            raise
         return self
 
+    @without_signals_at_entry
     def __exit__(self, *exc: object) -> None:
-        set_device(self.prev_idx)
+        carry_out([lambda: set_device(self.prev_idx)])
 
 
 class DeviceProperties(NamedTuple):
@@ -157,18 +163,12 @@ def set_stream(stream: Stream) -> None:
     _part("npu.streams").set_current_stream(stream)
 
 
-@contextmanager
-def stream(stream: Stream | None) -> Iterator[None]:
+@restoring
+def stream(undo: Actions, stream: Stream | None) -> None:
     """`with torch.npu.stream(s):` sends work to a stream for a while; None changes nothing."""
-    if stream is None:
-        yield
-        return
-    before = current_stream(stream.device_index)
-    set_stream(stream)
-    try:
-        yield
-    finally:
-        set_stream(before)
+    if stream is not None:
+        undo.append(partial(set_stream, current_stream(stream.device_index)))
+        set_stream(stream)
 
 
 # ---------------------------------------------------------------- memory

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .. import _surface as torch
-from .._autograd.grad_mode import enable_grad, set_grad_enabled
+from .._autograd.grad_mode import enable_grad, no_grad
 from .._core.tensor import Tensor
 from .._ops.creation.from_data import tensor
 
@@ -29,8 +29,7 @@ def with_grad_mode(step: Step) -> Step:
 
     @functools.wraps(step)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        mode = set_grad_enabled(bool(self.defaults.get("differentiable", False)))
-        with mode:
+        with enable_grad() if self.defaults.get("differentiable", False) else no_grad():
             return step(self, *args, **kwargs)
 
     return run  # type: ignore[return-value]

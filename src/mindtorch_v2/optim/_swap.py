@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from .._core.restoring import Actions, restoring
 from .._core.tensor import Tensor
 from .optimizer import Optimizer
 
 __all__ = ["swap_in_optimizer_params_and_state"]
 
 
-@contextmanager
+@restoring
 def swap_in_optimizer_params_and_state(
-    optimizer: Optimizer, swapin_parameters: dict[str, Tensor], swapin_optim_state: dict[str, Any]
-) -> Iterator[None]:
+    undo: Actions, optimizer: Optimizer, swapin_parameters: dict[str, Tensor], swapin_optim_state: dict[str, Any]
+) -> None:
     """Inside the block, the optimizer has these parameters (in its own order) and this state, laid out as state_dict().
 
     What the block changes in place in the tensors it was given stays changed; the optimizer itself comes back.
@@ -31,6 +31,8 @@ def swap_in_optimizer_params_and_state(
         raise ValueError("swapin_optim_state has other parameter groups than the optimizer")
     numbers = [number for group in saved for number in group["params"]]
     params = dict(zip(numbers, given, strict=True))
+    undo.append(partial(setattr, optimizer, "param_groups", groups))
+    undo.append(partial(setattr, optimizer, "state", state))
     optimizer.param_groups = [{**group, "params": [params[number] for number in group["params"]]} for group in saved]
     optimizer.state = defaultdict(
         dict,
@@ -39,7 +41,3 @@ def swap_in_optimizer_params_and_state(
             for key, value in swapin_optim_state["state"].items()
         },
     )
-    try:
-        yield
-    finally:
-        optimizer.param_groups, optimizer.state = groups, state

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .._lazy_imports import lazy_exports as _lazy_exports
 
 if TYPE_CHECKING:
+    from .._autograd.swap import swap_tensors
     from . import (
         _python_dispatch,
         _pytree,
@@ -37,4 +38,5 @@ __getattr__, __dir__ = _lazy_exports(
         "module_tracker",
         "tensorboard",
     ),
+    {".._autograd.swap": ("swap_tensors",)},
 )

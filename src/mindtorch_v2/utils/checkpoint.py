@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 from .._autograd.backward import backward
@@ -14,6 +15,7 @@ from .._autograd.engine import running
 from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, no_grad
 from .._autograd.nodes.saved_hooks import saved_tensors_hooks
+from .._core.restoring import Actions, RestoringScope, restoring
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._ops.random.uniform_normal import get_rng_state, set_rng_state
@@ -56,26 +58,20 @@ class _Settings:
 _settings = _Settings()
 
 
-@contextmanager
-def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+@restoring
+def set_checkpoint_early_stop(undo: Actions, enable: bool) -> None:
     """Inside, whether recomputation ends as soon as everything that backward needs is there; overrides the argument."""
-    before, _settings.early_stop = _settings.early_stop, enable
-    try:
-        yield
-    finally:
-        _settings.early_stop = before
+    undo.append(partial(setattr, _settings, "early_stop", _settings.early_stop))
+    _settings.early_stop = enable
 
 
-@contextmanager
-def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+@restoring
+def set_checkpoint_debug_enabled(undo: Actions, enabled: bool | None) -> None:
     """Inside, whether errors list the ops of both computations; overrides the argument."""
     if enabled:
         raise NotImplementedError("set_checkpoint_debug_enabled(True): logs of the ops of both computations")
-    before, _settings.debug = _settings.debug, enabled
-    try:
-        yield
-    finally:
-        _settings.debug = before
+    undo.append(partial(setattr, _settings, "debug", _settings.debug))
+    _settings.debug = enabled
 
 
 def noop_context_fn() -> Contexts:
@@ -103,20 +99,19 @@ class _Surroundings:
         self.rng = get_rng_state() if preserve_rng_state else None
         self.autocast = threads.state.autocast
 
-    @contextmanager
-    def again(self) -> Iterator[None]:
-        """Inside, they are what they were."""
-        state = threads.state
-        autocast, state.autocast = state.autocast, self.autocast
-        rng = None if self.rng is None else get_rng_state()
-        if self.rng is not None:
-            set_rng_state(self.rng)
-        try:
-            yield
-        finally:
-            state.autocast = autocast
-            if rng is not None:
-                set_rng_state(rng)
+    def again(self) -> RestoringScope[None]:
+        """A block in which they are what they were."""
+        return _in_surroundings(self.autocast, self.rng)
+
+
+@restoring
+def _in_surroundings(undo: Actions, autocast: Any, rng: Tensor | None) -> None:
+    state = threads.state
+    undo.append(partial(setattr, state, "autocast", state.autocast))
+    state.autocast = autocast
+    if rng is not None:
+        undo.append(partial(set_rng_state, get_rng_state()))
+        set_rng_state(rng)
 
 
 class CheckpointFunction(Function):

@@ -9,11 +9,13 @@ from functools import wraps
 from math import prod
 from typing import Any
 
+from .._core.cpython import without_signals_at_entry
 from .._core.keys import BATCHED
+from .._core.restoring import Actions, carry_out, enter
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import entry_globals
-from .._dispatch.dispatcher import keys_of, slow_path
+from .._dispatch.dispatcher import keys_of
 from .._dispatch.interception import Mode, call_arguments, proceed, run_composed
 from .._dispatch.overload_api import OpOverloadPacket, ops, overload_of
 from .._dispatch.registry import OpSpec
@@ -292,6 +294,7 @@ class FlopCounterMode:
         self.depth = depth
         self.display = display
         self.mode: _Counting | None = None
+        self._undo: Actions = []
         own = {
             packet: formula if getattr(formula, "_get_raw", False) else shape_wrapper(formula)
             for packet, formula in (custom_mapping or {}).items()
@@ -330,17 +333,23 @@ class FlopCounterMode:
 
     def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()
-        self.mod_tracker.__enter__()
-        self.mode = _Counting(self)
-        self.mode.__enter__()
+        undo: Actions = []
+        try:
+            enter(undo, self.mod_tracker)
+            mode = _Counting(self)
+            enter(undo, mode)
+        except BaseException:
+            carry_out(undo)
+            raise
+        self.mode, self._undo = mode, undo
         return self
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
         if self.mode is None:
             raise AssertionError("Internal error: FlopCounter.__exit__ called but mode is None")
-        self.mode.__exit__(*exc)
         self.mode = None
-        self.mod_tracker.__exit__()
+        carry_out(self._undo)
         if self.display:
             print(self.get_table(self.depth))
 
@@ -359,10 +368,7 @@ class _Counting(Mode):
         if keys_of(args) & BATCHED:
             return self._run_batched(op, args)
         composed = op.composite and not op.below_autograd and op.name.startswith("aten::")
-        try:
-            result = run_composed(self, op, args) if composed else proceed(op, args)
-        except (AttributeError, ValueError, TypeError) as error:
-            result = slow_path(op, args, error)  # what the op itself would do
+        result = run_composed(self, op, args) if composed else proceed(op, args)
         if composed:
             return result
         packet = overload_of(op).overloadpacket
@@ -378,7 +384,8 @@ class _Counting(Mode):
         """An op inside vmap: counted is what it becomes for all samples at once, after the other modes had their say."""
         modes = threads.state.modes
         others = any(not isinstance(mode, _Counting) for mode in modes)
-        modes.insert(0 if others else len(modes), self)
+        place = 0 if others else len(modes)
+        modes[place:place] = (self,)
         try:
             return proceed(op, args) if others else entry_globals.run_kernel(op, args)
         finally:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..nn.modules._backward_hook import BackwardHook
 from ..nn.modules._handles import RemovableHandle
 
-__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
 def unserializable_hook(f: Any) -> Any:

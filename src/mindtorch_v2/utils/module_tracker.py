@@ -9,6 +9,8 @@ from typing import Any
 
 from .._autograd.engine import current_task_id, queue_callback
 from .._autograd.multi_hooks import _MultiHandle, register_multi_grad_hook
+from .._core.cpython import without_signals_at_entry
+from .._core.restoring import carry_out
 from .._core.tensor import Tensor
 from ..nn.modules.module import Module, register_module_forward_hook, register_module_forward_pre_hook
 from ._pytree import tree_leaves
@@ -42,17 +44,23 @@ class ModuleTracker:
         return current_task_id() != -1
 
     def __enter__(self) -> ModuleTracker:
-        self._handles = [
-            register_module_forward_pre_hook(self._before_forward),
-            register_module_forward_hook(self._after_forward),
-        ]
+        try:
+            self._handles += (register_module_forward_pre_hook(self._before_forward),)
+            self._handles += (register_module_forward_hook(self._after_forward),)
+        except BaseException:
+            carry_out([self._remove_hooks])
+            raise
         return self
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        for handle in (*self._handles, *self._gradient_handles):
-            handle.remove()
-        self._handles.clear()
-        self._gradient_handles.clear()
+        carry_out([self._remove_hooks])
+
+    def _remove_hooks(self) -> None:
+        for handles in (self._handles, self._gradient_handles):
+            while handles:
+                handles[-1].remove()
+                del handles[-1]
 
     def _name_of(self, module: Module) -> str:
         """A module's path: a module that is called before any parent of it is a root, and its name begins all paths below."""

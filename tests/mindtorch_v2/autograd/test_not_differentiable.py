@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from op_sampling import Case, Make, NoSamples, all_specs, samples_of, tensors_in
 
 import mindtorch_v2 as torch
 import mindtorch_v2.nn.functional as F
@@ -176,3 +177,54 @@ def test_results_that_never_require_grad(call, requires):
 )
 def test_a_node_knows_nothing_of_what_is_left_out(call, count):
     assert len(call().grad_fn.next_functions) == count
+
+
+# ---------------------------------------------------------------- integers
+
+
+def _results(spec):
+    """The tensors that an op makes of leaves that require grad; of none where made-up arguments do not fit it."""
+    try:
+        return tensors_in(Case(spec, 0).run(Make(grad=True))) if samples_of(spec, Make(grad=True)) else []
+    except (NoSamples, RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError, IndexError):
+        return []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_integer_results_of_every_op_never_require_grad():
+    integers = 0
+    for spec in all_specs():
+        for result in _results(spec):
+            if not result.is_floating_point() and not result.is_complex():
+                integers += 1
+                assert not result.requires_grad, spec.schema.full_name
+    assert integers > 100
+
+
+_LEAF = torch.ones(2, requires_grad=True)
+
+
+def _written(write):
+    target = torch.zeros(2, dtype=torch.int64)
+    write(target)
+    return target.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("requires_grad", "wanted"),
+    [
+        (lambda: _LEAF.long().requires_grad, False),
+        (lambda: _LEAF.to(torch.int8).requires_grad, False),
+        (lambda: _LEAF.type(torch.int64).requires_grad, False),
+        (lambda: _LEAF.view(torch.int32).requires_grad, False),
+        (lambda: (_LEAF * 1).lt_(0.5).requires_grad, True),
+        (lambda: torch.bucketize(_LEAF, torch.tensor([0.5])).requires_grad, False),
+        (lambda: torch.detach_copy(_LEAF).requires_grad, True),
+        (lambda: _written(lambda x: x.copy_(_LEAF)), False),
+        (lambda: _written(lambda x: x.__setitem__(0, _LEAF[0])), False),
+        (lambda: _written(lambda x: x.__setitem__(slice(None), _LEAF)), False),
+        (lambda: _written(lambda x: x.fill_(_LEAF[0])), True),  # torch has it so, too
+    ],
+)
+def test_what_requires_grad_is_what_does_in_torch(requires_grad, wanted):
+    assert requires_grad() is wanted

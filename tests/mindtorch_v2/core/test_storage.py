@@ -126,7 +126,7 @@ def test_questions(x):
         (lambda s, u: torch.TypedStorage(wrap_storage=u), RuntimeError, "invalid combination of arguments"),
         (lambda s, u: torch.UntypedStorage(torch.ones(2)), RuntimeError, "Expected a sequence type, but got Tensor"),
         (lambda s, u: s.copy_(torch.FloatStorage(2)), RuntimeError, "self was 24 bytes but src was 8 bytes"),
-        (lambda s, u: u.resize_(8), NotImplementedError, "from 24 to 8 bytes"),
+        (lambda s, u: u.resize_(-1), RuntimeError, "called with negative number: 18446744073709551615"),
         (lambda s, u: torch.UntypedStorage(2, device="meta"), NotImplementedError, "meta"),
         (lambda s, u: torch.FloatStorage.from_buffer(b"abcd"), RuntimeError, "missing required argument 'byte_order'"),
         (lambda s, u: torch.UntypedStorage.from_buffer(b"abcd", byte_order="x"), ValueError, "invalid byte_order 'x'"),

@@ -23,6 +23,12 @@ ACCUMULATE_SEQUENCE = 1 << 62
 _lock = threading.RLock()
 
 
+class LeafRef(weakref.ref[Tensor]):
+    """The reference of an AccumulateGrad to its leaf; of a class of its own, so that others tell it from a program's."""
+
+    __slots__ = ()
+
+
 class AccumulateGrad(Node):
     """Adds the gradient that arrives to a leaf's `.grad`. The leaf owns this node, which refers to it weakly."""
 
@@ -32,7 +38,7 @@ class AccumulateGrad(Node):
     title = "torch::autograd::AccumulateGrad"
 
     def __init__(self, variable: Tensor) -> None:
-        self._variable = weakref.ref(variable)
+        self._variable = LeafRef(variable)
         self.edges = ()
         self.inputs = (variable._array.shape, _gradient_dtype(variable))
         self.sequence = ACCUMULATE_SEQUENCE

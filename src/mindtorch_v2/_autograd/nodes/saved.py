@@ -134,7 +134,7 @@ def fresh_storage(tensor: Tensor) -> Storage:
     base = array.base
     storage.owner = array if base is None else base if base.__class__ is _ndarray and base.base is None else owner_of(array)
     storage.version = 0
-    storage.external = False
+    storage.external = 0
     storage.device = "cpu"
     tensor._storage = storage
     return storage

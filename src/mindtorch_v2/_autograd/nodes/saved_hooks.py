@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from ..._core.cpython import without_signals_at_entry
 from ..._core.keys import AUTOGRAD
+from ..._core.restoring import Actions, carry_out, enter, restoring
 from ..._core.tensor import Tensor, storage_of
 from ..._core.threads import threads
 from ..._dispatch.registry import aten
@@ -17,14 +19,17 @@ from .derivative import ARG, RESULT
 from .node import Node
 from .saved import PACKED, Packed, set_history, unpack_result
 
-# Messages of the open disable_saved_tensors_hooks blocks, by the id of the thread's state.
-_disabled: dict[int, list[str]] = {}
+# Messages of the open disable_saved_tensors_hooks blocks, by the id of the thread's state; () where none is open.
+_disabled: dict[int, tuple[str, ...]] = {}
 
 
 class saved_tensors_hooks:
     """A block in which nodes save `pack_hook(tensor)` in place of a tensor; backward gets `unpack_hook` of that."""
 
     __module__ = "mindtorch_v2.autograd.graph"
+
+    # What the open blocks of this object replaced: the thread's hooks, who listens to nodes, and those around.
+    _outer: Any = ()
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.pack_hook = pack_hook
@@ -35,12 +40,20 @@ class saved_tensors_hooks:
         messages = _disabled.get(id(state))
         if messages:
             raise RuntimeError(messages[-1])
-        state.saved_tensor_hooks.append((self.pack_hook, self.unpack_hook))
-        add_node_listener(pack_saved)
+        hooks = state.saved_tensor_hooks
+        owner = object()
+        try:
+            add_node_listener(owner, pack_saved)
+        except BaseException:
+            carry_out([lambda: remove_node_listener(owner)])
+            raise
+        self._outer = (hooks, owner, self._outer)
+        state.saved_tensor_hooks = [*hooks, (self.pack_hook, self.unpack_hook)]
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        threads.state.saved_tensor_hooks.pop()
-        remove_node_listener(pack_saved)
+        threads.state.saved_tensor_hooks, owner, self._outer = self._outer
+        carry_out([lambda: remove_node_listener(owner)])
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -62,20 +75,15 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(pack, unpack)
 
 
-@contextmanager
-def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+@restoring
+def disable_saved_tensors_hooks(undo: Actions, error_message: str) -> None:
     """A block in which saved_tensors_hooks raises RuntimeError with this message."""
     state = threads.state
     if state.saved_tensor_hooks:
         raise RuntimeError(error_message)
-    messages = _disabled.setdefault(id(state), [])
-    messages.append(error_message)
-    try:
-        yield
-    finally:
-        messages.pop()
-        if not messages:
-            del _disabled[id(state)]
+    thread, messages = id(state), _disabled.get(id(state), ())
+    undo.append(partial(_disabled.__setitem__, thread, messages) if messages else partial(_disabled.pop, thread, None))
+    _disabled[thread] = (*messages, error_message)
 
 
 class _Copies:
@@ -89,8 +97,8 @@ class _Copies:
         self.cloned.clear()
 
 
-@contextmanager
-def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
+@restoring
+def allow_mutation_on_saved_tensors(undo: Actions) -> _Copies:
     """A block in which saved tensors may be changed in place afterwards: nodes save copies."""
     copies = _Copies()
 
@@ -98,11 +106,9 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
         copies.cloned.append(aten.clone(tensor))
         return copies.cloned[-1]
 
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        try:
-            yield copies
-        finally:
-            copies.clear()
+    enter(undo, saved_tensors_hooks(pack, lambda tensor: tensor))
+    undo.append(copies.clear)
+    return copies
 
 
 def increment_version(tensor: Any) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
+from ..._core.cpython import without_signals_at_entry
 from ..._dispatch import observer
 from .allocator import allocator_of
 from .devices import activate
@@ -25,13 +26,19 @@ def observed(kind: str, name: str, stream: Stream, nbytes: int) -> AbstractConte
     return nullcontext() if listener is None else _observe(listener, kind, name, stream, nbytes)
 
 
-@contextmanager
-def _observe(listener: observer.DeviceListener, kind: str, name: str, stream: Stream, nbytes: int) -> Any:
-    started = listener.launch_started(kind, name, stream, nbytes)
-    try:
-        yield
-    finally:
-        listener.launch_ended(started)
+class _observe(AbstractContextManager[None]):
+    """Tells a listener of the launch inside the block."""
+
+    def __init__(self, listener: observer.DeviceListener, kind: str, name: str, stream: Stream, nbytes: int) -> None:
+        self._listener = listener
+        self._launch = kind, name, stream, nbytes
+
+    def __enter__(self) -> None:
+        self._started = self._listener.launch_started(*self._launch)
+
+    @without_signals_at_entry
+    def __exit__(self, *exc: object) -> None:
+        self._listener.launch_ended(self._started)
 
 
 # ---------------------------------------------------------------- descriptors

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._core.device import device as Device
 from ..._core.keys import NPU
-from ..._core.storage import Storage, owner_of
+from ..._core.storage import FOREIGN, Storage, owner_of
 from ..._core.tensor import Tensor, make_tensor, make_view
 from . import launch, memory
 from .devices import current_device
@@ -32,7 +32,7 @@ def wrap(array: np.ndarray) -> Tensor:
     tensor._array = array
     tensor._keys = NPU
     # External: the CPU's memory is not what it takes.
-    tensor._storage = Storage(owner_of(array), external=True, device=f"npu:{memory.block_of(array).device_index}")
+    tensor._storage = Storage(owner_of(array), external=FOREIGN, device=f"npu:{memory.block_of(array).device_index}")
     tensor._base = None
     return tensor
 

@@ -59,6 +59,17 @@ def is_within(index: np.ndarray, size: int) -> bool:
     return bool(unsigned.item(unsigned.argmax()) < size)
 
 
+def sums_by_place(places: np.ndarray, weights: np.ndarray | None, size: int) -> np.ndarray:
+    """For each of `size` places the sum of the weights, or without weights the number, of the elements that name it.
+
+    np.bincount writes outside of its result where a place is the largest integer, so that places are checked here.
+    """
+    if places.size and not is_within(places, size):
+        wrong = places[(places < 0) | (places >= size)][0]
+        raise IndexError(f"index {wrong} is out of bounds for dimension 0 with size {size}")
+    return np.bincount(places, weights, size)
+
+
 def with_numbers(array: np.ndarray, *numbers: Any) -> np.ndarray:
     """The array, promoted by some Python numbers (or None) under torch's rules."""
     kind = array.dtype.kind
@@ -157,3 +168,11 @@ def no_derivative(name):
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
     return formula
+
+
+_TENSOR_BYTES = 200  # a view takes at least as much: the tensor, its array, and the list's entry
+
+
+def check_room(count: int) -> None:
+    """MemoryError for more tensors than there is memory for, before the first is made: to find that out takes hours."""
+    np.empty(count * _TENSOR_BYTES, np.uint8)

@@ -21,7 +21,7 @@ _SAFE_SQUARE = _SAFE * _SAFE
 _FEW = 2048
 
 
-def need_float(name: str, array: np.ndarray, refused: str = "iubc") -> None:
+def need_float(name: str, array: np.ndarray, refused: str = "iubcW") -> None:
     """NotImplementedError, in torch's words, for integers and complex numbers."""
     if array.dtype.kind in refused:
         raise no_kernel(name, array)
@@ -29,8 +29,8 @@ def need_float(name: str, array: np.ndarray, refused: str = "iubc") -> None:
 
 def need_real(name: str, array: np.ndarray) -> None:
     """NotImplementedError, in torch's words, for complex numbers."""
-    if array.dtype.kind == "c":
-        need_float(name, array)
+    if array.dtype.kind in "cW":  # W: complex32
+        raise no_kernel(name, array)
 
 
 def need_single_or_double(name: str, array: np.ndarray) -> None:

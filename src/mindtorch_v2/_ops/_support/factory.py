@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.device import device as Device
+from ..._core.layout import dense_like, order_of_dims
 from ..._core.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from .common import ShapeRule, np_dtype
 
@@ -47,24 +48,6 @@ def channels_last_empty(shape: tuple[int, ...], np_dtype: np.dtype, memory_forma
     return moved.transpose(0, rank - 1, *range(1, rank - 1))
 
 
-def has_channels_last(array: np.ndarray) -> bool:
-    """Whether the channels of images or volumes lie next to each other, by torch's rule for dims of one element, too."""
-    strides, shape = array.strides, array.shape
-    if not 4 <= len(shape) <= 5 or strides[1] > strides[-1]:
-        return False
-    least = 0
-    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
-        if not shape[dim] or not strides[dim] or strides[dim] < least or (dim == 0 and least == strides[1]):
-            return False
-        least = strides[dim] * shape[dim]
-    return True
-
-
-def with_channels_last(array: np.ndarray) -> np.ndarray:
-    """The array with its channels next to each other."""
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
-
-
 def laid_out(shape: tuple[int, ...], np_dtype: np.dtype, memory_format: Any) -> np.ndarray:
     """Fresh memory in a memory format, row-major for None."""
     if memory_format is None or memory_format is contiguous_format:
@@ -77,33 +60,10 @@ def laid_out(shape: tuple[int, ...], np_dtype: np.dtype, memory_format: Any) -> 
 def like(array: np.ndarray, np_dtype: np.dtype, memory_format: Any = None) -> np.ndarray:
     """Fresh memory of an array's shape, its dims in the same order in memory unless a format says otherwise."""
     if memory_format is None or memory_format is preserve_format:
-        flags = array.flags
-        if flags.c_contiguous:
-            return np.empty(array.shape, np_dtype)
-        if flags.f_contiguous:
-            return np.empty(array.shape[::-1], np_dtype).T
-        order = memory_order(array)
-        back = [0] * len(order)
-        for place, dim in enumerate(order):
-            back[dim] = place
-        return np.empty([array.shape[dim] for dim in order], np_dtype).transpose(back)
+        return dense_like(array, np_dtype)
     return laid_out(array.shape, np_dtype, memory_format)
 
 
 def memory_order(array: np.ndarray) -> list[int]:
     """The dims from the one with the largest steps in memory to the innermost; a dim of step 0 stays where it is."""
-    strides, shape = array.strides, array.shape
-    order = list(range(array.ndim - 1, -1, -1))  # innermost first, until the end
-    for i in range(1, array.ndim):
-        at = i
-        for before in range(i - 1, -1, -1):
-            inner, outer = order[before], order[at]
-            a, b = abs(strides[inner]), abs(strides[outer])
-            if a == 0 or b == 0:
-                continue
-            if a > b or (a == b and shape[inner] > shape[outer]):
-                order[before], order[at] = outer, inner
-                at = before
-            elif a < b:
-                break
-    return order[::-1]
+    return order_of_dims(array.shape, [[abs(step) for step in array.strides]])[::-1]

@@ -39,6 +39,6 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
         result = kernel(_widened(first), *map(_widened, rest))
         if result.__class__ is tuple:
             return tuple(part.astype(kind) if part.dtype == _F32 else part for part in result)
-        return result.astype(kind)
+        return result.astype(kind) if result.dtype.kind != "c" else result
 
     return run

@@ -23,7 +23,7 @@ def number_of(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
     kind = dtype.kind
     if kind == "b":
         return _array(bool(value))
-    if isinstance(value, complex) and kind != "c":
+    if isinstance(value, complex) and kind not in "cW":
         if value.imag:
             raise overflow(dtype)
         value = value.real

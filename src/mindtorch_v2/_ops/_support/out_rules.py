@@ -1,4 +1,4 @@
-"""Rules for the dtype of `out=` that are stricter than torch's usual one, that the result can be cast to it."""
+"""What ops ask of `out=` beyond `_dispatch.out_dtypes`: rules for its dtype, and arguments that follow from it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import OutRule
+from ..._dispatch.facts import OutDtype, OutRule
+from ..._dispatch.out_dtypes import same
 from ..._dispatch.registry import OpSpec
 
 Arguments = tuple[Any, ...]
 
 
 def exact_dtype(wanted: Callable[[Arguments], dt.dtype | None], message: Callable[[dt.dtype, dt.dtype], str]) -> OutRule:
-    """A rule that takes one dtype only (None: any); `message` says what was wanted and what was given."""
+    """A rule that takes one dtype only (None: any), whatever else is wrong with a call; `message` says what was wanted and
+    what was given."""
 
     def rule(op: OpSpec, args: Arguments, out: Tensor) -> Arguments:
         kind = wanted(args)
@@ -25,25 +27,48 @@ def exact_dtype(wanted: Callable[[Arguments], dt.dtype | None], message: Callabl
     return rule
 
 
+def exactly(message: Callable[[dt.dtype, dt.dtype], str]) -> OutDtype:
+    """The result's own dtype; `message` says what was wanted and what was given."""
+
+    def check(computed: dt.dtype, held: dt.dtype) -> None:
+        if held is not computed:
+            raise RuntimeError(message(computed, held))
+
+    return check
+
+
 def dtype_of_self(args: Arguments) -> dt.dtype:
     """The expected dtype of most rules: that of the first argument."""
     kind: dt.dtype = args[0].dtype
     return kind
 
 
+def _place_of_dtype(op: OpSpec) -> int:
+    return next(i for i, argument in enumerate(op.schema.arguments) if argument.name == "dtype")
+
+
 def fills_out(op: OpSpec, args: Arguments, out: Tensor) -> Arguments:
     """The rule of factories: they compute in the dtype of what they fill."""
-    at = next(i for i, argument in enumerate(op.schema.arguments) if argument.name == "dtype")
+    at = _place_of_dtype(op)
     if args[at] is None or args[at] is out.dtype:
         return (*args[:at], out.dtype, *args[at + 1 :])
     name = args[at].scalar_name if isinstance(args[at], dt.dtype) else args[at].__name__
     raise RuntimeError(f"dtype {name} does not match dtype of out parameter ({out.dtype.scalar_name})")
 
 
-like_self = exact_dtype(
-    dtype_of_self,
-    lambda want, have: f"Expected out tensor to have dtype {want.cpp_name}, but got {have.cpp_name} instead",
-)
+def computes_in_out(op: OpSpec, args: Arguments, out: Tensor) -> Arguments:
+    """The rule of sums and products: without a `dtype` they compute in that of what they write, whatever they sum."""
+    at = _place_of_dtype(op)
+    return args if args[at] is not None else (*args[:at], out.dtype, *args[at + 1 :])
+
+
+def real_like_self(op: OpSpec, args: Arguments, out: Tensor) -> Arguments:
+    """The rule of ops with real results of complex numbers, which may be cast; those of others have their own dtype."""
+    if not args[0].is_complex():
+        same(args[0].dtype, out.dtype)
+    return args
+
+
 like_self_as_extremes = exact_dtype(
     dtype_of_self,
     lambda want, have: (

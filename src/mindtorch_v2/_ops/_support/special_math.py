@@ -262,11 +262,15 @@ def _zeta_negative(s: np.ndarray, q: np.ndarray) -> np.ndarray:
     return sign * before + _zeta_positive(s, q + count)
 
 
+_MOST_FACTORIAL = 170  # the largest number whose factorial a float64 holds
+
+
 def polygamma(n: int, x: np.ndarray) -> np.ndarray:
     """The n-th derivative of digamma."""
     if n == 0:
         return digamma(x)
-    return (1 if n % 2 else -1) * math.factorial(n) * zeta(np.asarray(float(n + 1)), x)
+    factorial = float(math.factorial(n)) if n <= _MOST_FACTORIAL else math.inf
+    return (1 if n % 2 else -1) * factorial * zeta(np.asarray(float(n + 1)), x)
 
 
 # ---------------------------------------------------------------- the incomplete gamma functions

@@ -255,7 +255,12 @@ def __float__(self: Tensor) -> float:
 
 @method
 def __int__(self: Tensor) -> int:
-    return int(_only_element(self))
+    number = _only_element(self)
+    if number.__class__ is complex:
+        if number.imag:
+            raise RuntimeError("value cannot be converted to type int64_t without overflow")
+        number = number.real
+    return int(number)
 
 
 @method

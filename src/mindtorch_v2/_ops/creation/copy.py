@@ -8,12 +8,13 @@ import numpy as np
 
 from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD, META
-from ..._core.memory_format import contiguous_format, preserve_format
+from ..._core.layout import dense_cast, dense_copy, suggested_format
+from ..._core.memory_format import channels_last, contiguous_format, preserve_format
 from ..._core.storage import owner_of
-from ..._core.tensor import make_alias, make_meta, make_tensor
+from ..._core.tensor import make_alias, make_meta, make_tensor, storage_of
 from ..._dispatch import backends
 from ..._dispatch.errors import broadcast_mismatch
-from ..._dispatch.facts import Batching, Surface
+from ..._dispatch.facts import Batching, Layout, Overlap, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, np_dtype
 from .._support.factory import check_options, laid_out, like
@@ -26,11 +27,6 @@ _LARGE, _HUGE = 1 << 16, 1 << 23
 _CLASHING = 512
 _LINE = 64
 _TILE_ROWS = 256
-
-
-def dense_copy(array):
-    """A copy that keeps the order of dims in memory, as torch's preserve_format does."""
-    return array.copy("C" if array.flags.c_contiguous else "K")
 
 
 def row_major(array):
@@ -68,7 +64,13 @@ def in_format(array, memory_format):
     return copied
 
 
-@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", shape=like_first, batching=Batching.POINTWISE)
+@op(
+    "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    layout=Layout.NOTED,
+    shape=like_first,
+    batching=Batching.POINTWISE,
+    out=False,
+)
 def clone(self, memory_format):
     """A copy with memory of its own, through which gradients flow.
 
@@ -76,7 +78,7 @@ def clone(self, memory_format):
     tensor([1, 2])
     """
     if memory_format is None:
-        return self.copy("C" if self.flags.c_contiguous else "K")
+        return dense_copy(self)
     return in_format(self, memory_format)
 
 
@@ -94,19 +96,25 @@ def contiguous(self, memory_format):
     >>> torch.tensor([[1, 2], [3, 4]]).t().contiguous().stride()
     (2, 1)
     """
+    if memory_format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     return aten.clone(self, memory_format=memory_format or contiguous_format)
 
 
 @op(
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
     node="torch::autograd::CopyBackwards",
-    checks_overlap=True,
+    checks_overlap=Overlap.PART,
+    number_source=True,
+    stops_at_integers=True,
     batching=Batching.POINTWISE,
 )
 def copy_(self, src, non_blocking):
     try:
-        if src.dtype.kind == "c" and self.dtype.kind != "c":
+        if src.dtype.kind in "cW" and self.dtype.kind not in "cW":  # W: complex32
             src = _real_part(src)
+        if src.ndim > self.ndim:
+            raise ValueError  # NumPy drops dims of size one
         np.copyto(self, src, "unsafe")
     except ValueError:
         if broadcast_mismatch([self.shape, src.shape]) is None:
@@ -117,6 +125,16 @@ def copy_(self, src, non_blocking):
                 f"{list(np.broadcast_shapes(self.shape, src.shape))}"
             ) from None
         raise RuntimeError(broadcast_mismatch([self.shape, src.shape])) from None
+
+
+@copy_.kernel_for("meta")
+def _copy_meta(self, src, non_blocking):
+    if not self._keys & META:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    mismatch = broadcast_mismatch([self._array.shape, src._array.shape])
+    if mismatch is not None:
+        raise RuntimeError(mismatch)
+    return self
 
 
 copy_.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
@@ -150,9 +168,13 @@ def fill_(self, value):
     if not self.flags.writeable:
         self = _places(self)
     try:
-        self.fill(value)
+        # NumPy checks integers only; any dtype of floating numbers holds these.
+        if 0 <= value < 60000 or (-60000 < value < 0 and self.dtype.kind != "u"):
+            self.fill(value)
+            return
     except (OverflowError, TypeError, ValueError):
-        _fill_checked(self, value)
+        pass
+    _fill_checked(self, value)
 
 
 def _places(array):
@@ -166,13 +188,11 @@ def _places(array):
 
 
 def _fill_checked(array, value):
-    """Fill with a number that NumPy does not take for this dtype, under torch's rules."""
-    if array.dtype.kind != "V":
+    """Fill with a number under torch's rules of what fits a dtype."""
+    if array.dtype.kind == "V" and array.dtype.itemsize == 1 and not isinstance(value, complex):
+        array.fill(array.dtype.type(float(value)))  # too large a number becomes infinity
+    else:
         array.fill(number_of(value, array.dtype))
-    elif isinstance(value, complex):
-        raise RuntimeError("value cannot be converted to type double without overflow")
-    else:  # bfloat16 and the types of one byte: too large a number becomes infinity
-        array.fill(array.dtype.type(float(value)))
 
 
 fill_.vjp(self=lambda g: aten.zeros_like(g))
@@ -187,6 +207,8 @@ fill_.vjp(self=lambda g: aten.zeros_like(g))
 def fill_tensor(self, value):
     if value.ndim:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+    if value.dtype.kind in "cW" and self.dtype.kind not in "cWb":
+        value = _real_part(value)
     np.copyto(self, value, "unsafe")
 
 
@@ -210,6 +232,7 @@ op(
     >>> torch.fill(torch.zeros(2), 3)
     tensor([3., 3.])
     """,
+    out=False,
 ).vjp(self=lambda g: aten.zeros_like(g))
 
 
@@ -219,6 +242,7 @@ op(
     node="FillBackward1",
     samples=lambda make: [(make(3, 4), make())],
     batching=Batching.POINTWISE,
+    out=False,
 )
 def fill_with_tensor(self, value):
     made = like(self, self.dtype)
@@ -242,19 +266,19 @@ zero_.vjp(self=lambda g: aten.zeros_like(g))
 
 def _real_part(array):
     warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
-    return array.real
+    return array.real if array.dtype.kind == "c" else array.astype(np.complex64).real
 
 
 def converted(array, target):
     """A new array of another dtype; what does not fit is no error, as in C."""
     kind = array.dtype.kind
-    if kind == "c" and target.kind not in "cb":
+    if kind in "cW" and target.kind not in "cWb":  # W: complex32
         array = _real_part(array)
         kind = "f"
     if kind in "fV" and (target.kind in "iu" or target.itemsize < array.itemsize):
         with np.errstate(all="ignore"):
-            return array.astype(target, order="K", copy=True)
-    return array.astype(target, order="K", copy=True)
+            return dense_cast(array, target)
+    return dense_cast(array, target)
 
 
 @composite(
@@ -271,11 +295,19 @@ def to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format
     if (device is not None and device is not _CPU) or self._keys > AUTOGRAD:
         return _to_device(self, dtype, target, device, non_blocking, memory_format)
     if target is array.dtype:
-        return make_tensor(in_format(array, memory_format))
+        return _noted(in_format(array, memory_format))
     result = converted(array, target)
     if memory_format is not None and memory_format is not preserve_format:
         result = in_format(result, memory_format)
-    return make_tensor(result)
+    return _noted(result)
+
+
+def _noted(array):
+    """A tensor around fresh memory, with its storage if that is not row-major: see `Layout.NOTED`."""
+    tensor = make_tensor(array)
+    if not array.flags.c_contiguous:
+        storage_of(tensor)
+    return tensor
 
 
 to_copy.vjp(self=lambda g, self_dtype: g.to(self_dtype))
@@ -307,7 +339,7 @@ def _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_form
         not copy
         and (dtype is None or np_dtype(dtype) is array.dtype)
         and (device is None or backends.resolved(Device(device)) is self.device)
-        and (memory_format is None or in_memory_format(array, memory_format))
+        and (memory_format is None or memory_format is suggested_format(array) or memory_format is preserve_format)
     ):
         return self
     return aten._to_copy(
@@ -323,11 +355,11 @@ def _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_form
 
 def in_memory_format(array, memory_format):
     """Whether an array lies in memory as a format demands."""
-    if memory_format is contiguous_format:
+    if memory_format is contiguous_format or memory_format is preserve_format:
         return array.flags.c_contiguous
-    if memory_format is preserve_format:
-        return True
-    return array.ndim > 2 and array.transpose(0, *range(2, array.ndim), 1).flags.c_contiguous
+    if array.ndim != (4 if memory_format is channels_last else 5):
+        return False
+    return array.transpose(0, *range(2, array.ndim), 1).flags.c_contiguous
 
 
 _REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"

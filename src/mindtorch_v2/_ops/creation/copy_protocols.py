@@ -10,6 +10,7 @@ import numpy as np
 from ..._autograd.graph import require_grad
 from ..._core.keys import AUTOGRAD, META
 from ..._core.storage import Storage, owner_of
+from ..._core.strides import strided
 from ..._core.tensor import Tensor, make_meta, storage_of
 from ..._dispatch.interception import python_key
 from .._support.factory import memory_order
@@ -29,7 +30,7 @@ def _view_of_storage(storage: Storage, like: np.ndarray, offset: int) -> np.ndar
     """A view of a storage's memory with the shape, strides and dtype of another array."""
     if not like.size:
         return np.empty(like.shape, like.dtype)
-    return np.ndarray(like.shape, like.dtype, _bytes_of(storage.owner), offset, like.strides)
+    return strided(_bytes_of(storage.owner), like.dtype, like.shape, like.strides, offset)
 
 
 def _on_storage(cls: type, array: np.ndarray, storage: Storage, requires_grad: bool) -> Any:
@@ -91,7 +92,7 @@ def _rebuild(
     state: dict[str, Any],
 ) -> Tensor:
     """Rebuilds a pickled tensor on its storage: the function that `__reduce_ex__` names."""
-    array = np.empty(shape, np_dtype) if 0 in shape else np.ndarray(shape, np_dtype, _bytes_of(storage.owner), offset, strides)
+    array = np.empty(shape, np_dtype) if 0 in shape else strided(_bytes_of(storage.owner), np_dtype, shape, strides, offset)
     tensor = _on_storage(cls, array, storage, requires_grad)
     if state:
         tensor.__dict__.update(state)

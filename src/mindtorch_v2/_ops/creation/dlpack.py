@@ -9,6 +9,7 @@ import numpy as np
 from ..._core.cpython import is_capsule_named
 from ..._core.keys import AUTOGRAD, BACKENDS
 from ..._core.tensor import Tensor, make_external
+from ..._dispatch.errors import need_tensor
 
 _CPU = (1, 0)
 
@@ -90,6 +91,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 def to_dlpack(tensor: Tensor) -> Any:
     """A capsule on a tensor's memory."""
+    need_tensor("_to_dlpack", tensor, "data")
     return _dlpack(tensor)
 
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.device import device as Device
+from ..._core.strides import reach_of, strided
 from ..._core.tensor import make_meta, make_tensor
-from ..._dispatch.facts import Autocast, Batching, Surface
+from ..._dispatch.facts import Autocast, Batching, Layout, Surface
 from ..._dispatch.registry import op
 from .._support.common import np_dtype, scalar_name
 from .._support.factory import LIKE, OPTIONS, check_options, checked_size, laid_out, like, sized
@@ -131,8 +132,8 @@ def empty_strided(size, stride, dtype, layout, device, pin_memory):
 def _strided(size, stride, kind):
     if len(stride) != len(size):
         raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
-    extent = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    return np.ndarray(size, kind, np.empty(extent, kind), 0, [s * kind.itemsize for s in stride])
+    steps = [s * kind.itemsize for s in stride]
+    return strided(np.empty(reach_of(size, steps, 0, kind.itemsize) // kind.itemsize, kind), kind, size, steps)
 
 
 @empty_strided.kernel_for("meta")
@@ -178,6 +179,7 @@ def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
     shape=lambda s, dtype, *_: ((), np_dtype(dtype)),
     samples=lambda make: [(2.5,)],
     host_made=True,
+    out=False,
 )
 def scalar_tensor(s, dtype, layout, device, pin_memory):
     """A tensor without dims that holds one number.
@@ -232,7 +234,7 @@ def _like_shape(self, dtype, *_):
     return self._array.shape, np_dtype(dtype, self._array.dtype)
 
 
-@op(f"empty_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE)
+@op(f"empty_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE, out=False)
 def empty_like(self, dtype, layout, device, pin_memory, memory_format):
     """A tensor like another one, whose elements have not been set.
 
@@ -244,7 +246,7 @@ def empty_like(self, dtype, layout, device, pin_memory, memory_format):
     return like(self, np_dtype(dtype, self.dtype), memory_format)
 
 
-@op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE)
+@op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE, out=False)
 def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
     """A tensor like another one, full of zeros.
 
@@ -253,14 +255,14 @@ def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
     """
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
-    if memory_format is None and self.flags.c_contiguous:
+    if memory_format is None and self.flags.c_contiguous and 1 not in self.shape:
         return np.zeros(self.shape, np_dtype(dtype, self.dtype))
     array = like(self, np_dtype(dtype, self.dtype), memory_format)
     array.fill(0)
     return array
 
 
-@op(f"ones_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE)
+@op(f"ones_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE, out=False)
 def ones_like(self, dtype, layout, device, pin_memory, memory_format):
     """A tensor like another one, full of ones.
 
@@ -280,6 +282,7 @@ def ones_like(self, dtype, layout, device, pin_memory, memory_format):
     shape=lambda self, fill_value, dtype, *_: _like_shape(self, dtype),
     samples=lambda make: [(make(3, 4), 0.5)],
     batching=Batching.POINTWISE,
+    out=False,
 )
 def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format):
     """A tensor like another one, with one value everywhere.
@@ -402,7 +405,8 @@ def _from_meta(spec):
         if device is None or Device(device).type == "meta":
             shape, kind = spec.shape(self, *rest)
             return make_meta(tuple(shape), kind)
-        return make_tensor(spec.kernel(self._array, *rest))
+        # These kernels look at shape and strides alone, for which a plain array will do.
+        return make_tensor(spec.kernel(self._array.view(np.ndarray), *rest))
 
     spec.kernel_for("meta")(run)
 
@@ -430,7 +434,13 @@ def _complex_shape(first, second):
     return shape, dt.from_numpy(first._array.dtype).to_complex().np
 
 
-@op("complex(Tensor real, Tensor imag) -> Tensor", shape=_complex_shape, batching=Batching.POINTWISE, out_rule=complex_of_self)
+@op(
+    "complex(Tensor real, Tensor imag) -> Tensor",
+    layout=Layout.OPERANDS,
+    shape=_complex_shape,
+    batching=Batching.POINTWISE,
+    out_rule=complex_of_self,
+)
 def complex_(real, imag):
     """Complex numbers from their real and imaginary parts.
 
@@ -449,6 +459,7 @@ complex_.vjp(real=lambda g: g.real, imag=lambda g: g.imag)
 
 @op(
     "polar(Tensor abs, Tensor angle) -> Tensor",
+    layout=Layout.OPERANDS,
     shape=_complex_shape,
     autocast=Autocast.FLOAT32,
     batching=Batching.POINTWISE,

@@ -13,7 +13,7 @@ from ..._core import dtype as dt
 from ..._core.device import default_elsewhere
 from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD
-from ..._core.storage import Storage, owner_of
+from ..._core.storage import FOREIGN, Storage, owner_of
 from ..._core.tensor import Tensor
 from ..._core.untyped_storage import UntypedStorage
 from ..._dispatch.registry import aten
@@ -159,6 +159,8 @@ def _whole(numbers: Any, target: np.dtype, kind: dt.dtype) -> np.ndarray:
     natural = np.array(numbers)
     if natural.dtype.kind == "O":
         raise OverflowError
+    if natural.dtype.kind in "US":
+        raise TypeError(f"new(): invalid data type '{type(natural.flat[0]).__name__.rstrip('_')}'")
     if natural.dtype.kind == "c":
         raise TypeError("complex")
     limits = np.iinfo(target)
@@ -298,7 +300,7 @@ def _external(array: np.ndarray) -> Tensor:
     storage = result._storage = _new(Storage)
     storage.owner = array if array.base is None else owner_of(array)
     storage.version = 0
-    storage.external = True
+    storage.external = FOREIGN
     storage.device = "cpu"
     return result
 
@@ -342,6 +344,8 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
         view = memoryview(buffer)
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
+    if any(not -(1 << 63) <= number < 1 << 63 for number in (count, offset)):
+        raise ValueError("Overflow when unpacking long long")
     item, length = kind.itemsize, view.nbytes
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
@@ -368,7 +372,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
             UserWarning,
             stacklevel=2,
         )
-    return _finish(_external(np.frombuffer(buffer, kind.np, count, offset)), requires_grad)
+    return _finish(_external(np.frombuffer(buffer, kind.np, max(count, -1), offset)), requires_grad)
 
 
 def _sharing(obj: Any, dtype: dt.dtype | None) -> Tensor | None:

@@ -27,7 +27,10 @@ def _store(self: Tensor, numbers: list[Any]) -> Tensor:
             raise TypeError("must be real number, not str")
     array = self._array
     values = np.empty(len(numbers), array.dtype)
-    values[:] = [array.dtype.type(number) for number in numbers] if array.dtype.kind in "biu" else numbers
+    try:
+        values[:] = [array.dtype.type(number) for number in numbers] if array.dtype.kind in "biu" else numbers
+    except OverflowError:
+        raise RuntimeError(f"value cannot be converted to type {self.dtype.name} without overflow") from None
     aten.copy_(self, tensor(values.reshape(array.shape)))
     return self
 
@@ -38,17 +41,23 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     return self if self._keys & META else _store(self, [callable(number) for number in self._array.ravel().tolist()])
 
 
+def _type_of(tensor: Tensor) -> str:
+    """The type as torch names it here: by dtype and device."""
+    name = tensor.dtype.scalar_name
+    return f"Meta{name}Type" if tensor._keys & META else f"torch.{name}Tensor"
+
+
 def map_(self: Tensor, tensor: Any, callable: Callable[[Any, Any], Any]) -> Tensor:
     """As `apply_` with a function of two numbers, the second taken from another tensor."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"map_(): argument 'other' (position 1) must be Tensor, not {type_name(tensor)}")
-    if tensor.dtype is not self.dtype:
-        raise TypeError(
-            f"map_: expected torch.{self.dtype.scalar_name}Tensor for 'other' (got torch.{tensor.dtype.scalar_name}Tensor)"
-        )
+    if tensor.dtype is not self.dtype or (tensor._keys ^ self._keys) & META:
+        raise TypeError(f"map_: expected {_type_of(self)} for 'other' (got {_type_of(tensor)})")
     _check_history(self, "map_")
     _check_history(tensor, "map_")
     other = aten.expand(tensor, self._array.shape)
+    if self._keys & META:
+        return self
     return _store(
         self, [callable(a, b) for a, b in zip(self._array.ravel().tolist(), other._array.ravel().tolist(), strict=True)]
     )

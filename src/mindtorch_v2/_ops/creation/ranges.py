@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.strides import overflowed
 from ..._dispatch.errors import torch_error
 from ..._dispatch.registry import op
 from .._support.common import no_kernel, np_dtype
@@ -37,6 +38,10 @@ def _range_dtype(dtype, *numbers):
     return np_dtype(None) if any(isinstance(n, float) for n in numbers) else _I64
 
 
+# Elements, of which NumPy makes none where there should be more.
+_MOST = 1 << 60
+
+
 def _check_range(start, end, step):
     try:
         known = math.isfinite(start) and math.isfinite(end)
@@ -57,8 +62,10 @@ def _arange(start, end, step, dtype, layout, pin_memory):
     start, end, step = _plain(start), _plain(end), _plain(step)
     kind = _range_dtype(dtype, start, end, step)
     _check_range(start, end, step)
-    if kind.kind == "b":
+    if kind.kind in "bc":
         raise no_kernel("arange_cpu", kind)
+    if (end - start) / step >= _MOST:
+        raise overflowed((math.ceil((end - start) / step),))
     if kind is _I64:
         return np.arange(*_whole(start, end, step))
     values = np.arange(math.ceil((end - start) / step)) * (int(step) if kind.kind in "iu" else float(step))
@@ -96,7 +103,7 @@ def arange(end, dtype, layout, device, pin_memory):
     >>> torch.arange(1, 8, 3)
     tensor([1, 4, 7])
     """
-    if dtype is None and end.__class__ is int and end >= 0 and layout is None and not pin_memory:
+    if dtype is None and end.__class__ is int and 0 <= end < _MOST and layout is None and not pin_memory:
         return np.arange(end)
     return _arange(0, end, 1, dtype, layout, pin_memory)
 

@@ -33,7 +33,11 @@ def check_same_type(self: np.ndarray, source: np.ndarray, name: str) -> None:
 
 
 def check_count(source: np.ndarray, dim: int, index: np.ndarray, name: str) -> None:
+    if dim and dim >= source.ndim:
+        raise RuntimeError(f"{name}(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.ndim}")
     if size_at(source, dim) != index.size:
+        if not source.ndim:
+            raise IndexError("Dimension specified as 0 but tensor has no dimensions")
         raise RuntimeError(
             f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): "
             f"({size_at(source, dim)}), for dim: {dim}"

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from ..._dispatch.facts import Autocast, Batching
+from ..._core.layout import dense_copy, in_order, order_of_dims
+from ..._dispatch.facts import Autocast, Batching, Overlap
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, scalar_name
 from .._support.flops import per_element
 from .._support.numbers import number_of
-from .._support.out_rules import dtype_of_self, exact_dtype, like_self
-from ..creation.copy import dense_copy
+from .._support.out_rules import dtype_of_self, exact_dtype
 from ._checks import check_count, check_index, check_same_type, other_shape, size_at
 from ._expanded_writes import is_expanded, writable
 from .scatter import extremes
@@ -70,6 +70,26 @@ def _c_order(array):
     return array if array.flags.c_contiguous else array.copy("C")
 
 
+def _index_layout(array, indices, result):
+    """A result of `array[indices]` in torch's order of dims: those that no index takes lie as in the array."""
+    dims, at = [], 0
+    for index in indices:
+        taken = 1 if index is None or index.dtype in (_INT64, _INT32) else index.ndim
+        dims += [] if index is None else range(at, at + taken)
+        at += taken
+    if array.flags.c_contiguous or result.ndim < 2 or not result.size or not dims:
+        return _c_order(result)
+    kept = [step for dim, step in enumerate(array.strides) if dim not in dims]
+    before = dims[0] if dims == list(range(dims[0], dims[-1] + 1)) else 0
+    wide = result.ndim - len(kept)  # the dims of the indices, which lie together
+    strides = [[*kept[:before], *[0] * wide, *kept[before:]]]
+    for index in indices:
+        if index is not None and index.dtype in (_INT64, _INT32) and wide > 1:
+            own = [0 if n == 1 else step for n, step in zip(index.shape, index.strides, strict=True)]
+            strides.append([*[0] * (before + wide - len(own)), *own, *[0] * (len(kept) - before)])
+    return in_order(result, order_of_dims(result.shape, strides))
+
+
 @op(
     "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     samples=lambda make: [
@@ -102,9 +122,20 @@ def index(self, indices):
             and len(indices) <= self.ndim
         ):
             return self.take(indices[-1], len(indices) - 1)
-        return _c_order(np.asarray(self[_as_key(self.shape, indices)]))
+        return _index_layout(self, indices, np.asarray(self[_as_key(self.shape, indices)]))
     except IndexError as error:
+        shape = _shape_at(self, indices)
+        if shape is not None and 0 in shape:  # torch looks at no position then
+            return np.empty(shape, self.dtype)
         raise index_error(error, self, indices) from None
+
+
+def _shape_at(array, indices):
+    """The shape of array[indices], wherever the positions are; None if there is none, as for positions in a dim of size 0."""
+    try:
+        return _indexed_shape(array, [i * 0 if i is not None and i.dtype in (_INT64, _INT32) else i for i in indices])
+    except IndexError:
+        return None
 
 
 def _indexed_shape(array, indices):
@@ -128,18 +159,45 @@ index.vjp(self=lambda g, self_shape, indices: aten._index_put_impl_(aten.new_zer
 # ---------------------------------------------------------------- index_put
 
 
-def _put_error(error, out, indices, values):
-    if isinstance(error, IndexError):
-        return index_error(error, out, indices)
+def _put_mismatch(out, indices, values):
     return RuntimeError(
         f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
-        f"result of shape {list(_indexed_shape(out, indices))}"
+        f"result of shape {list(_shape_at(out, indices))}"
     )
+
+
+def _put_error(error, out, indices, values):
+    """What torch has against values at these positions; None if there is no position to write to."""
+    shape = _shape_at(out, indices)
+    if shape is None:
+        return index_error(error, out, indices)
+    if not _broadcasts(values.shape, shape):
+        return _put_mismatch(out, indices, values)
+    return None if 0 in shape else index_error(error, out, indices)
+
+
+def _broadcasts(shape, wanted):
+    """Whether an array of a shape can be seen in another, which has at least as many dims."""
+    pairs = zip(shape[::-1], wanted[::-1], strict=False)
+    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in pairs)
+
+
+def _is_one_mask(indices):
+    given = [index for index in indices if index is not None]
+    return len(given) == 1 and given[0].dtype in (_BOOL, _UINT8)
 
 
 def put_at(out, indices, values, accumulate):
     """out[indices] = values, or += with repeated positions added up."""
+    key = _as_key(out.shape, indices)
+    if values.size == 1 and _is_one_mask(indices):  # torch fills the mask with the number
+        if any(index is not None and index.dtype == _UINT8 for index in indices):
+            raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+        if values.dtype != out.dtype:
+            values = number_of(values.item(), out.dtype)
     if values.dtype != out.dtype:
+        if _shape_at(out, indices) is None:
+            raise IndexError("index is out of bounds for dimension with size 0")
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{scalar_name(out)} for the destination and {scalar_name(values)} for the source."
@@ -147,7 +205,8 @@ def put_at(out, indices, values, accumulate):
     if is_expanded(out):
         out = writable(out, "index_put_", "tensor[indices] = tensor", 7)
     try:
-        key = _as_key(out.shape, indices)
+        if values.ndim > 1 and values.shape[0] == 1 and values.ndim > len(_shape_at(out, indices) or values.shape):
+            raise _put_mismatch(out, indices, values)  # NumPy drops dims of size one
         if accumulate:
             _add_at(out, key, values)
         elif values.ndim == 0 and len(key) == 1 and key[0].dtype == _BOOL and key[0].shape == out.shape:
@@ -155,7 +214,9 @@ def put_at(out, indices, values, accumulate):
         else:
             out[key] = values
     except (IndexError, ValueError) as error:
-        raise _put_error(error, out, indices, values) from None
+        wrong = _put_error(error, out, indices, values)
+        if wrong is not None:
+            raise wrong from None
 
 
 def _add_at(out, key, values):
@@ -195,6 +256,7 @@ def from_front(index, n, dim):
     inplace=True,
     shape=like_first,
     samples=lambda make: [(make(3, 4), [make.ints(3, 2)], make(2, 4), True), (make(3, 4), [make.bools(3, 4)], make())],
+    out=False,
 )
 def index_put(self, indices, values, accumulate, out=None):
     """Puts values at integer or boolean positions, or adds them there.
@@ -252,16 +314,21 @@ def index_select(self, dim, index):
     tensor([[3, 4],
             [1, 2]])
     """
+    if dim and dim != -1:
+        normal_dim(dim, self.ndim)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
+    if not self.ndim and index.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
     if index.dtype is not _INT64 and index.dtype not in (_INT64, _INT32):
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if not self.ndim:
-        if index.size != 1:
-            raise IndexError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
-        return self.copy()
+        self = self.reshape(1)
+        return index_select.kernel(self, 0, index).reshape(())
     if index.size and index.item(index.argmin()) < 0:
-        raise IndexError("index out of range in self")
+        raise _not_there(self, dim, index)
+    if not self.size:
+        return _select_nothing(self, normal_dim(dim, self.ndim), index)
     try:
         if self.flags.c_contiguous:
             return self.take(index if index.ndim else index.reshape(1), dim)
@@ -270,7 +337,26 @@ def index_select(self, dim, index):
     except np.exceptions.AxisError:
         raise
     except IndexError:
-        raise IndexError("index out of range in self") from None
+        raise _not_there(self, dim, index) from None
+
+
+def _not_there(self, dim, index):
+    """What torch says of a position that a dim does not have: its kernels for dim 1 and for no elements have other words."""
+    dim = normal_dim(dim, self.ndim)
+    size = self.shape[dim]
+    if self.ndim == 1 or (dim != 1 and self.size):
+        return IndexError("index out of range in self")
+    if not size:
+        return RuntimeError("index_select(): self indexing axis dim should be positive")
+    wrong = next(place for place in index.flat if not 0 <= place < size)
+    return RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={size}")
+
+
+def _select_nothing(self, dim, index):
+    """The rows of an array without elements; positions count all the same."""
+    if index.size and extremes(index)[1] >= self.shape[dim]:
+        raise _not_there(self, dim, index)
+    return np.empty((*self.shape[:dim], index.size, *self.shape[dim + 1 :]), self.dtype)
 
 
 index_select.vjp(self=lambda g, self_shape, dim, index: aten.index_select_backward(g, self_shape, dim, index))
@@ -297,13 +383,13 @@ def _others(array, dim):
 @op(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     inplace=True,
+    checks_overlap=Overlap.ANY,
     shape=like_first,
     samples=lambda make: [
         (make(3, 4), 0, make.ints(3, 5), make(5, 4)),
         (make(3, 4), 1, make.ints(4, 2), make(3, 2), {"alpha": 2}),
     ],
     flops=per_element(1),
-    out_rule=like_self,
 )
 def index_add(self, dim, index, source, alpha, out=None):
     """Adds rows of `source`, times `alpha`, where the index says.
@@ -311,16 +397,20 @@ def index_add(self, dim, index, source, alpha, out=None):
     >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 2, 0]), torch.tensor([1.0, 2.0, 3.0]))
     tensor([4., 0., 2.])
     """
-    check_index(index, "index_add")
     dim = normal_dim(dim, self.ndim)
+    check_index(index, "index_add_")
     check_same_type(self, source, "index_add_")
     check_count(source, dim, index, "index_add_")
-    if _others(self, dim) != _others(source, dim):
+    if _others(self, dim) != _others(source, dim) or (self.ndim and not source.ndim):
         raise other_shape(self, source)
     if out is None:
         out = self.copy("C")
+    if not self.size and self.ndim > 1:
+        return out
     low, high = extremes(index) if index.size else (0, -1)
     if low < 0 or high >= size_at(self, dim):
+        if self.ndim < 2 or 0 < dim < self.ndim - 1:
+            raise IndexError("index out of range in self")
         raise RuntimeError(
             f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size_at(self, dim)}"
         )
@@ -350,10 +440,10 @@ index_add.vjp(self=lambda g: g, source=_added_grad)
 @op(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
     inplace=True,
+    checks_overlap=Overlap.ANY,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(1, 1), make(1, 4))],
     autocast=Autocast.WIDEST,
-    out_rule=like_self,
 )
 def index_copy(self, dim, index, source, out=None):
     """Copies rows of `source` to where the index says.
@@ -361,16 +451,21 @@ def index_copy(self, dim, index, source, out=None):
     >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 2.0]))
     tensor([2., 0., 1.])
     """
-    check_index(index, "index_copy_")
     dim = normal_dim(dim, self.ndim)
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if not source.ndim and index.size != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
+    if source.ndim != self.ndim and source.ndim and self.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({source.ndim}), destination dimensionality ({self.ndim})"
+        )
+    _check_long(index, "index_copy_")
     if self.dtype != source.dtype:
         raise RuntimeError(
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
             f"{scalar_name(self)} and (source) {scalar_name(source)}"
-        )
-    if size_at(source, dim) != index.size:
-        raise IndexError(
-            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({size_at(source, dim)})"
         )
     if _others(self, dim) != _others(source, dim):
         raise RuntimeError(
@@ -378,13 +473,20 @@ def index_copy(self, dim, index, source, out=None):
             f"shape: {' '.join(map(str, _others(self, dim)))} at dimension {dim} and source slice "
             f"shape: {' '.join(map(str, _others(source, dim)))} at dimension {dim}."
         )
+    if source.ndim and size_at(source, dim) != index.size:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({size_at(source, dim)})"
+        )
     if out is None:
         out = self.copy("C")
-    target = out if out.ndim else out.reshape(1)
-    try:
-        target[at_dim(dim, index.reshape(-1))] = source
-    except IndexError as error:
-        raise IndexError(f"index_copy_(): {str(error).replace('for axis', 'for dimension')}") from None
+    if not source.size:
+        return out
+    target, places = out if out.ndim else out.reshape(1), index.reshape(-1)
+    low, high = extremes(places)
+    if low < 0 or high >= target.shape[dim]:
+        wrong = low if low < 0 else high
+        raise IndexError(f"index_copy_(): index {wrong} is out of bounds for dimension {dim} with size {target.shape[dim]}")
+    target[at_dim(dim, places)] = source
     return out
 
 
@@ -392,6 +494,7 @@ index_copy.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0), sou
 
 
 def _fill_index(self, dim, index, value, out):
+    dim = normal_dim(dim, self.ndim)
     if index.dtype != _INT64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
@@ -399,8 +502,12 @@ def _fill_index(self, dim, index, value, out):
     if out is None:
         out = dense_copy(self)
     target = out if out.ndim else out.reshape(1)
+    if not isinstance(value, np.ndarray):
+        value = number_of(value, self.dtype)
+    if not target.size and target.shape[dim]:
+        return out  # torch looks at no position then
     try:
-        target[at_dim(normal_dim(dim, self.ndim), index)] = value
+        target[at_dim(dim, index)] = value
     except IndexError as error:
         raise index_error(error, out, [index]) from None
     return out
@@ -413,6 +520,7 @@ def _fill_index(self, dim, index, value, out):
     node="IndexFillBackward1",
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), make())],
     batching=Batching.ALONG_DIM,
+    out=False,
 )
 def index_fill_tensor(self, dim, index, value, out=None):
     """Fills the rows that the index names with one value.
@@ -439,11 +547,12 @@ index_fill_tensor.vjp(
     shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), 2.0)],
     batching=Batching.ALONG_DIM,
+    out=False,
 )
 def index_fill(self, dim, index, value, out=None):
-    if isinstance(value, complex) and self.dtype.kind != "c":
+    if isinstance(value, complex) and self.dtype.kind != "c" and index.dtype == _INT64:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
-    return _fill_index(self, dim, index, number_of(value, self.dtype), out)
+    return _fill_index(self, dim, index, value, out)
 
 
 index_fill.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0))
@@ -494,8 +603,10 @@ take.vjp(self=lambda g, self, index: aten.put_(aten.zeros_like(self), index, g, 
 @op(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
     inplace=True,
+    checks_overlap=Overlap.ANY,
     shape=like_first,
     samples=lambda make: [(make(3, 4), make.ints(12, 5), make(5), True), (make(3, 4), make.ints(1, 1), make(1))],
+    out=False,
 )
 def put(self, index, source, accumulate, out=None):
     """Puts values at positions of the flattened tensor.
@@ -531,6 +642,8 @@ def put(self, index, source, accumulate, out=None):
 
 
 put.vjp(
-    self=lambda g, index, source, accumulate: g if accumulate else aten.put(g, index, aten.zeros_like(source), False),
+    self=lambda g, index, source_shape, accumulate: (
+        g if accumulate else aten.put(g, index, aten.new_zeros(g, source_shape), False)
+    ),
     source=lambda g, index, source_shape: aten.reshape(aten.take(g, index), source_shape),
 )

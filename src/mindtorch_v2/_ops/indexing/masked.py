@@ -8,7 +8,7 @@ from ..._core import dtype as dt
 from ..._core.tensor import Tensor
 from ..._dispatch import entry_globals
 from ..._dispatch.errors import broadcast_mismatch
-from ..._dispatch.facts import Batching, Surface
+from ..._dispatch.facts import Batching, Layout, Surface
 from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import cpp_name, scalar_name
@@ -71,11 +71,13 @@ def fill_places(out, value, mask):
 
 @op(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     inplace=True,
     node="MaskedFillBackward1",
     shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
     samples=lambda make: [(make(3, 4), make.bools(3, 4), make())],
     batching=Batching.POINTWISE,
+    out=False,
 )
 def masked_fill_tensor(self, mask, value, out=None):
     """Puts a value where the mask is true.
@@ -128,6 +130,7 @@ def masked_select_backward(grad, input, mask):
     inplace=True,
     shape=lambda self, mask, source: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
     samples=lambda make: [(make(3, 4), make.bools(3, 4), make(3, 4))],
+    out=False,
 )
 def masked_scatter(self, mask, source, out=None):
     """Puts elements of `source`, in order, where the mask is true.

@@ -7,12 +7,11 @@ from functools import lru_cache
 import numpy as np
 
 from ..._core.tensor import make_tensor
-from ..._dispatch.facts import Batching
+from ..._dispatch.facts import Batching, Layout, Overlap
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import is_within, like_first, normal_dim, scalar_name
+from .._support.common import is_within, like_first, no_kernel, normal_dim, scalar_name
 from .._support.flops import per_element
 from .._support.numbers import number_of
-from .._support.out_rules import like_self
 from ._checks import check_count, check_index, check_same_type, other_shape, size_at
 
 _INT64 = np.dtype(np.int64)
@@ -86,10 +85,10 @@ def _check_sizes(self, dim, index, source):
 
 @op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     shape=lambda self, dim, index, sparse_grad: (index._array.shape, self._array.dtype),
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2)), (make(3, 4), 0, make.ints(3, 5, 4))],
     batching=Batching.GATHER,
-    out_rule=like_self,
 )
 def gather(self, dim, index, sparse_grad):
     """Picks one element along `dim` for every position of the index.
@@ -154,7 +153,7 @@ def take_along_dim(self, indices, dim):
         ) from None
     places = aten.broadcast_to(indices, (*shared[:dim], indices._array.shape[dim], *shared[dim + 1 :]))
     spread = aten.broadcast_to(self, (*shared[:dim], size, *shared[dim + 1 :]))
-    return aten.gather(spread, dim, aten.remainder(places, size))
+    return aten.gather(spread, dim, aten.remainder(places, size) if size else places)
 
 
 # ---------------------------------------------------------------- scatter
@@ -180,6 +179,7 @@ def _pieces(out, index, source):
 
 def _scatter(self, dim, index, source, out, reducer=None):
     """Write or combine `source` (an array like the index, or a number) at the positions of the index."""
+    dim = normal_dim(dim, self.ndim)
     array = source if isinstance(source, np.ndarray) else None
     if array is not None and array.dtype != self.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
@@ -213,10 +213,10 @@ def _add_at(target, key, value):
 @op(
     "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
     inplace=True,
+    checks_overlap=Overlap.ANY,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2), {"reduce": "add"})],
     batching=Batching.GATHER,
-    out_rule=like_self,
 )
 def scatter_reduced(self, dim, index, src, reduce, out=None):
     """Puts elements of `src`, or a value, where the index says along `dim`.
@@ -231,10 +231,10 @@ def scatter_reduced(self, dim, index, src, reduce, out=None):
 @op(
     "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
     inplace=True,
+    checks_overlap=Overlap.ANY,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0, {"reduce": "add"})],
     batching=Batching.GATHER,
-    out_rule=like_self,
 )
 def scatter_value_reduced(self, dim, index, value, reduce, out=None):
     return _scatter(self, dim, index, value, out, _reduction(reduce, ("add", "multiply")))
@@ -250,10 +250,10 @@ def _reduction(reduce, known):
 @op(
     "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     inplace=True,
+    checks_overlap=Overlap.ANY,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(1, 1, 4), make(1, 4)), (make(3, 4), 1, make.ints(1, 2, 1), make(3, 1))],
     batching=Batching.GATHER,
-    out_rule=like_self,
 )
 def scatter(self, dim, index, src, out=None):
     return _scatter(self, dim, index, src, out)
@@ -277,11 +277,11 @@ def _cut_back(g, shape):
 @op(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     inplace=True,
+    checks_overlap=Overlap.ANY,
     shape=like_first,
     node="ScatterBackward1",
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0)],
     batching=Batching.GATHER,
-    out_rule=like_self,
 )
 def scatter_value(self, dim, index, value, out=None):
     return _scatter(self, dim, index, value, out)
@@ -293,11 +293,11 @@ scatter_value.vjp(self=lambda g, dim, index: aten.scatter(g, dim, index, 0))
 @op(
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     inplace=True,
+    checks_overlap=Overlap.ANY,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2))],
     batching=Batching.GATHER,
     flops=per_element(1),
-    out_rule=like_self,
 )
 def scatter_add(self, dim, index, src, out=None):
     """Adds elements of `src` where the index says along `dim`.
@@ -330,6 +330,7 @@ def _lowest(dtype, reduce):
 @op(
     "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
     inplace=True,
+    checks_overlap=Overlap.ANY,
     shape=like_first,
     samples=lambda make: [
         (make(3, 4), 1, make.ints(4, 3, 2), make(3, 2), r, {"include_self": s})
@@ -337,7 +338,6 @@ def _lowest(dtype, reduce):
         for s in (True, False)
     ],
     batching=Batching.GATHER,
-    out_rule=like_self,
 )
 def scatter_reduce(self, dim, index, src, reduce, include_self, out=None):
     """Reduces elements of `src` where the index says: "sum", "prod", "mean", "amax" or "amin".
@@ -346,9 +346,11 @@ def scatter_reduce(self, dim, index, src, reduce, include_self, out=None):
     tensor([2., 3.])
     """
     reducer = _reduction(reduce, _REDUCTIONS)
-    out = _start(self, out)
     if not index.size:
-        return out
+        return _scatter(self, dim, index, src, out)  # for its checks
+    if (self.dtype.kind == "c" and reduce in ("amax", "amin")) or (self.dtype.kind == "b" and reduce == "mean"):
+        raise no_kernel(f"scatter_gather_tensor_cpu_reduce_{reduce}", self)
+    out = _start(self, out)
     if not include_self:
         neutral = _NEUTRAL[reduce] if reduce in _NEUTRAL else _lowest(out.dtype, reduce)
         _scatter(self, dim, index, neutral, out)
@@ -382,7 +384,8 @@ def _reduce_grads(g, self, dim, index, src, reduce, include_self, result):
     else:
         at_result = aten.gather(result, dim, index)
         self_hit, src_hit = (self == result).to(dtype=g.dtype), (src == at_result).to(dtype=g.dtype)
-        ties = aten.scatter_add(self_hit if include_self else aten.zeros_like(self_hit), dim, index, src_hit)
+        # As torch shares it out: what `self` holds counts among the ties even where it takes no part.
+        ties = aten.scatter_add(self_hit, dim, index, src_hit)
         share = g / aten.masked_fill(ties, ties == 0, 1)
         grad_self, grad_src = self_hit * share, src_hit * aten.gather(share, dim, index)
     if not include_self:
@@ -429,9 +432,9 @@ def _check_reduced(self, dim, index, source, reduce):
 @op(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
     inplace=True,
+    checks_overlap=Overlap.ANY,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 5), make(5, 4), "prod")],
-    out_rule=like_self,
 )
 def index_reduce(self, dim, index, source, reduce, include_self, out=None):
     """Reduces rows of `source` into those that the index names: "prod", "mean", "amax" or "amin".

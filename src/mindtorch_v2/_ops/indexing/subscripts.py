@@ -11,6 +11,7 @@ from ..._core import dtype as dt
 from ..._core.keys import AUTOGRAD, PYTHON
 from ..._core.tensor import Tensor, make_external, make_tensor
 from ..._dispatch.registry import aten
+from .._support.numbers import number_of
 from ..shape.view import alias as _alias_op
 from ..shape.view import unsqueeze as _unsqueeze_op
 from ..shape.view_parts import END as _END
@@ -24,6 +25,7 @@ _alias = _alias_op.call
 
 _BOOL = np.dtype(np.bool_)
 _UINT8 = np.dtype(np.uint8)
+_FLOAT64 = np.dtype(np.float64)
 _FULL = slice(None)
 
 
@@ -234,16 +236,25 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _value(self: Tensor, value: Any) -> Any:
-    """The assigned value: a tensor as it is, a number checked against the target's dtype."""
+    """The assigned value: a tensor as it is, a number in the target's dtype unless it fits any."""
     if isinstance(value, Tensor):
         return value
     if value.__class__ not in (int, float, bool, complex):
         kind = type(value)
         name = f"numpy.{kind.__name__}" if isinstance(value, np.generic | np.ndarray) else kind.__name__
         raise TypeError(f"can't assign a {name} to a torch.{self.dtype.scalar_name}Tensor")
-    if value.__class__ is complex and self._array.dtype.kind != "c":
-        raise RuntimeError(f"value cannot be converted to type {self.dtype.cpp_name} without overflow")
+    if isinstance(value, complex) or not 0 <= value < 100:
+        return _assigned_number(value, self._array.dtype).item()
     return value
+
+
+def _assigned_number(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """A number as it is assigned: in half precision too large a one becomes infinity, elsewhere it is refused."""
+    if value.__class__ is int and not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
+    if dtype.itemsize == 2 and dtype.kind in "fV":
+        return number_of(value, _FLOAT64).astype(dtype)
+    return number_of(value, dtype)
 
 
 def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -258,7 +269,7 @@ def _copy_to(target: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         # torch always assigns a tensor, as the name of the node and what is refused show.
         if target._keys & AUTOGRAD or not target._array.flags.writeable:
-            value = make_tensor(np.asarray(value).astype(target._array.dtype))
+            value = make_tensor(number_of(value, target._array.dtype))
         aten.fill_(target, value)
         return
     shape, have = target._array.shape, value._array.shape
@@ -298,7 +309,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 def _put(target: Tensor, indices: list[Tensor | None], value: Any) -> None:
     if not isinstance(value, Tensor):
-        value = make_tensor(np.asarray(value).astype(target._array.dtype))
+        value = make_tensor(number_of(value, target._array.dtype))
     else:
         shape = value._array.shape
         wide = _without_leading_ones(shape)

@@ -7,6 +7,8 @@ column-major, as LAPACK leaves them and torch shows them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,44 @@ class LinAlgError(RuntimeError):
 
 
 LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as torch calls it
+
+# ---------------------------------------------------------------- LAPACK's iterations
+
+# LAPACK need not come back from a matrix with nan or infinities, so these are refused before it is called.
+
+
+def _iterated(name: str, kinds: str, function: Callable[..., Any], matrices: np.ndarray, *args: Any, **options: Any) -> Any:
+    """A decomposition that LAPACK finds by iteration; LinAlgError, in torch's words, where that cannot or does not converge."""
+    finite = np.isfinite(matrices).all((-2, -1)).reshape(-1)
+    where, why = "", f"is ill-conditioned or has too many repeated {kinds}."
+    try:
+        if finite.all():
+            return function(matrices, *args, **options)
+        where = "" if matrices.ndim == 2 else f"(Batch element {int(np.flatnonzero(~finite)[0])}): "
+        why = "contained non-finite values."
+    except np.linalg.LinAlgError:
+        pass
+    raise LinAlgError(f"{name}: {where}The algorithm failed to converge because the input matrix {why}")
+
+
+def svd(matrices: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U, the singular values and the adjoint of V."""
+    return _iterated("linalg.svd", "singular values", np.linalg.svd, matrices, full_matrices)
+
+
+def singular_values(matrices: np.ndarray) -> np.ndarray:
+    """The singular values alone."""
+    return _iterated("linalg.svd", "singular values", np.linalg.svd, matrices, compute_uv=False)
+
+
+def eigh(matrices: np.ndarray, triangle: str = "L") -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    return _iterated("linalg.eigh", "eigenvalues", np.linalg.eigh, matrices, triangle)
+
+
+def eigvalsh(matrices: np.ndarray, triangle: str = "L") -> np.ndarray:
+    """The eigenvalues alone."""
+    return _iterated("linalg.eigh", "eigenvalues", np.linalg.eigvalsh, matrices, triangle)
 
 
 def adjoint_in_place(a: np.ndarray) -> np.ndarray:
@@ -222,7 +262,7 @@ def ldl_solve(ld: np.ndarray, pivots: np.ndarray, b: np.ndarray, hermitian: bool
 
 
 def _are_ldl_pivots(pivots: np.ndarray) -> bool:
-    """Whether all rows exist and 2 by 2 blocks are whole: LAPACK follows pivots unchecked."""
+    """Whether all rows exist and 2 by 2 blocks are whole, from either end: LAPACK follows pivots unchecked, there and back."""
     n = pivots.shape[-1]
     size = np.abs(pivots.astype(np.int64))
     if not pivots.size or size.min() < 1 or size.max() > n:
@@ -231,7 +271,7 @@ def _are_ldl_pivots(pivots: np.ndarray) -> bool:
         k = 0
         while k < n:
             width = 1 if exchanges[k] > 0 else 2
-            if k + width > n:
+            if k + width > n or (width == 2 and exchanges[k + 1] > 0):
                 return False
             k += width
     return True

@@ -131,11 +131,10 @@ def ldl_of_matrix(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, int]:
     diagonal: Any
     off_diagonal: Any
     conjugate = _conjugation(a.dtype, hermitian)
-    if hermitian:  # LAPACK takes the diagonal as real, whatever stands there
-        a[np.arange(n), np.arange(n)] = a.diagonal().real
+    rows = np.arange(n)
     while k < n:
-        if hermitian:
-            a[k, k] = a[k, k].real
+        if hermitian:  # as in LAPACK: imaginary parts that stood there, or are left by rounding, would grow
+            a[rows[k:], rows[k:]] = a.diagonal()[k:].real
         diagonal, off_diagonal, chosen, width = magnitude(a[k, k]), 0.0, k, 1
         below = magnitude(a[k + 1 :, k])
         if below.size:

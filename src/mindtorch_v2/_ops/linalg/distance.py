@@ -10,11 +10,12 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._dispatch.errors import broadcast_mismatch
-from ..._dispatch.facts import Autocast, Batching, Promotion, Surface
+from ..._dispatch.facts import Autocast, Batching, Layout, Promotion, Surface
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import scalar_name, unexpected_dtype
+from .._support.common import no_kernel, scalar_name, unexpected_dtype
+from .._support.elementwise import need_real
 from .._support.flops import per_element
-from .._support.half import in_float32
+from .._support.half import in_float32, is_narrow
 from .vector_norm import norm_grad
 
 # ---------------------------------------------------------------- between two tensors
@@ -29,6 +30,7 @@ from .vector_norm import norm_grad
     samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(4), 3)],
     batching=Batching.BY_SAMPLE,
     flops=per_element(2),
+    out=False,
 )
 def dist(self, other, p):
     """The p-norm of the difference of two tensors.
@@ -93,6 +95,7 @@ def _power_slope(difference, distance, p):
     size = np.abs(difference)
     if math.isinf(p):
         return np.sign(difference) * (size == distance)
+    need_real("cdist_backward", distance)
     safe = np.where(distance == 0, np.ones((), distance.dtype), distance)
     if p == 2:
         slope = difference / safe
@@ -132,6 +135,7 @@ def _cdist_shape(x1, x2, p, compute_mode):
 
 @op(
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     shape=_cdist_shape,
     node="CdistBackward0",
     samples=lambda make: [
@@ -142,6 +146,8 @@ def _cdist_shape(x1, x2, p, compute_mode):
 )
 def cdist_forward(x1, x2, p, compute_mode):
     _check_cdist(x1, x2, p)
+    if is_narrow(x1.dtype):
+        raise no_kernel("cdist", x1)
     many = x1.shape[-2] > _EXACT_UP_TO or x2.shape[-2] > _EXACT_UP_TO
     if p == 2 and (compute_mode == 1 or (compute_mode in (None, 0) and many)):
         squares = np.add.reduce(x1 * x1, -1)[..., :, None] + np.add.reduce(x2 * x2, -1)[..., None, :]
@@ -234,6 +240,7 @@ pdist_forward.vjp(self=lambda g, self, p, result: aten._pdist_backward(g, self, 
     samples=lambda make: [(make(3), make(3, 4), 2.0, make(3))],
 )
 def pdist_backward(grad, self, p, pdist):
+    need_real("pdist_backward", grad)
     i, j = _pairs(self.shape[0])
     pull = grad[:, None] * _power_slope(self[i] - self[j], pdist[:, None], p)
     grad_self = np.zeros_like(self)

@@ -8,12 +8,18 @@ import math
 
 import numpy as np
 
+from ..._core import dtype as dt
 from ..._core.keys import AUTOGRAD
-from ..._dispatch.facts import Autocast, Batching, Promotion
+from ..._core.threads import threads
+from ..._dispatch.dispatcher import store_out
+from ..._dispatch.facts import Autocast, Batching
+from ..._dispatch.out_checks import check_grad
+from ..._dispatch.out_dtypes import exact
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import cpp_name, no_kernel, scalar_name, unexpected_dtype
+from .._support.common import cpp_name, no_kernel, normal_dim, scalar_name, unexpected_dtype
 from .._support.flops import per_element
 from .._support.half import is_narrow
+from .._support.out_rules import exactly
 from ..pointwise.arithmetic import check_factor, conj, fitting_number, scaled
 from ..shape.view import expand
 
@@ -204,6 +210,13 @@ def _check_bmm(self, mat2):
         raise unexpected_dtype(self, mat2)
 
 
+def _has_dim(array, dim):
+    """IndexError unless an array has a dim: torch asks for the size of it before it counts dims."""
+    if not array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    normal_dim(dim, array.ndim)
+
+
 def _bmm_shape(self, mat2):
     _check_bmm(self._array, mat2._array)
     return (*self._array.shape[:2], mat2._array.shape[2]), self._array.dtype
@@ -259,6 +272,10 @@ def baddbmm(self, batch1, batch2, beta, alpha):
     >>> torch.baddbmm(torch.zeros(1, 1, 1), torch.ones(1, 1, 2), torch.ones(1, 2, 1))
     tensor([[[2.]]])
     """
+    if batch1.ndim != 3 or batch2.ndim != 3:
+        _has_dim(batch1, 0)
+        _has_dim(batch1, 1)
+        _has_dim(batch2, 2)
     _check_bmm(batch1, batch2)
     if self.dtype != batch1.dtype:
         raise RuntimeError(
@@ -278,11 +295,15 @@ baddbmm.vjp(
 
 
 def _check_mv(self, vec, added=None):
+    if not self.ndim and added is None:
+        _has_dim(self, 0)
     if self.ndim != 2 or vec.ndim != 1 or (added is not None and added.ndim > 1):
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {(vec if added is None else added).ndim}, {self.ndim}, {vec.ndim}"
         )
     if self.shape[1] != vec.shape[0] or (added is not None and added.size not in (1, self.shape[0])):
+        if added is not None:
+            _has_dim(added, 0)
         rows = self.shape[0] if added is None else added.size
         raise RuntimeError(f"size mismatch, got input ({rows}), mat ({_sides(self)}), vec ({vec.shape[0]})")
     first = vec if added is None else added
@@ -303,6 +324,12 @@ def _mv_shape(self, vec):
     shape=_mv_shape,
     samples=lambda make: [(make(3, 4), make(4))],
     flops=lambda self, vec: 2 * self[0] * self[1],
+    out_dtype=exactly(
+        lambda want, have: (
+            f"addmv input tensors must have the same dtype, but got {have.scalar_name}, {want.scalar_name}, "
+            f"and {want.scalar_name}"
+        )
+    ),
 )
 def mv(self, vec):
     """The product of a matrix and a vector.
@@ -341,7 +368,18 @@ def _dot_shape(self, other):
     return (), self._array.dtype
 
 
-@op("dot(Tensor self, Tensor tensor) -> Tensor", shape=_dot_shape, samples=_two_vectors, flops=lambda self, tensor: 2 * self[0])
+_scalar_product_into = exactly(
+    lambda want, have: f"result dtype {have.scalar_name} does not match input dtype {want.scalar_name}"
+)
+
+
+@op(
+    "dot(Tensor self, Tensor tensor) -> Tensor",
+    shape=_dot_shape,
+    samples=_two_vectors,
+    flops=lambda self, tensor: 2 * self[0],
+    out_dtype=_scalar_product_into,
+)
 def dot(self, tensor):
     """The sum of the products of two vectors.
 
@@ -355,7 +393,13 @@ def dot(self, tensor):
 dot.vjp(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj(self))
 
 
-@op("vdot(Tensor self, Tensor other) -> Tensor", shape=_dot_shape, samples=_two_vectors, flops=per_element(2))
+@op(
+    "vdot(Tensor self, Tensor other) -> Tensor",
+    shape=_dot_shape,
+    samples=_two_vectors,
+    flops=per_element(2),
+    out_dtype=_scalar_product_into,
+)
 def vdot(self, other):
     """The sum of the products of two vectors, the first one conjugated.
 
@@ -394,12 +438,18 @@ addmv.vjp(
 )
 
 
+def _widest(*arrays):
+    """The dtype of several arrays, where one without dims counts as much as the others: it is expanded first."""
+    return dt.result_type(*[(dt.from_numpy(array.dtype), dt.DIM_TENSOR) for array in arrays]).np
+
+
 @op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     inplace=True,
-    promote=Promotion.SAME,
-    promoted=("self", "vec1", "vec2"),
-    shape=lambda self, vec1, vec2, beta, alpha: ((*vec1._array.shape, *vec2._array.shape), self._array.dtype),
+    shape=lambda self, vec1, vec2, beta, alpha: (
+        (*vec1._array.shape, *vec2._array.shape),
+        _widest(self._array, vec1._array, vec2._array),
+    ),
     samples=lambda make: [(make(3, 4), make(3), make(4)), (make(4), make(3), make(4), {"beta": 0.5, "alpha": 2})],
     batching=Batching.ADDED_PRODUCT,
     flops=per_element(2),
@@ -414,10 +464,11 @@ def addr(self, vec1, vec2, beta, alpha):
     if vec1.ndim != 1 or vec2.ndim != 1:
         which, array = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {array.ndim}-D")
-    kind = self.dtype.kind
-    if kind in "iub":
-        check_factor("beta", beta, kind)
-        check_factor("alpha", alpha, kind)
+    wanted = _widest(self, vec1, vec2)
+    self, vec1, vec2 = (one if one.dtype is wanted else one.astype(wanted) for one in (self, vec1, vec2))
+    if wanted.kind in "iub":
+        check_factor("beta", beta, wanted.kind)
+        check_factor("alpha", alpha, wanted.kind)
     return _plus(self, np.multiply(vec1[:, None], vec2), beta, alpha)
 
 
@@ -471,7 +522,18 @@ addbmm.vjp(
 )
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor", samples=lambda make: [(make(3), make(4))], out=True)
+def _check_vectors(self, vec2):
+    if self._array.ndim != 1 or vec2._array.ndim != 1:
+        which, t = ("self", self) if self._array.ndim != 1 else ("vec2", vec2)
+        raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {t._array.ndim}-D")
+
+
+def _outer_into(self, vec2, out):
+    _check_vectors(self, vec2)
+    return aten.mul(aten.reshape(self, (self._array.shape[0], 1)), vec2, out=out)
+
+
+@composite("outer(Tensor self, Tensor vec2) -> Tensor", samples=lambda make: [(make(3), make(4))], out_form=_outer_into)
 def outer(self, vec2):
     """The products of every element of one vector with every element of another.
 
@@ -479,9 +541,7 @@ def outer(self, vec2):
     tensor([[3, 4],
             [6, 8]])
     """
-    if self._array.ndim != 1 or vec2._array.ndim != 1:
-        which, t = ("self", self) if self._array.ndim != 1 else ("vec2", vec2)
-        raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {t._array.ndim}-D")
+    _check_vectors(self, vec2)
     return aten.mul(aten.reshape(self, (self._array.shape[0], 1)), vec2)
 
 
@@ -489,7 +549,7 @@ composite(
     "ger(Tensor self, Tensor vec2) -> Tensor",
     lambda self, vec2: aten.outer(self, vec2),
     samples=lambda make: [(make(3), make(4))],
-    out=True,
+    out_form=lambda self, vec2, out: aten.outer(self, vec2, out=out),
     doc="""The outer product of two vectors, as `outer`.
 
     >>> torch.ger(torch.tensor([1, 2]), torch.tensor([3, 4]))
@@ -519,7 +579,7 @@ composite(
         )
     ],
     autocast=Autocast.LOWER,
-    out=True,
+    out_dtype=exact,
 )
 def matmul(self, other):
     """The matrix product: of vectors, matrices, and batches of them, which broadcast.
@@ -551,6 +611,30 @@ def matmul(self, other):
         if n <= 2 and _folds(transposed._array, self, right=True):
             return _fold_right(self, other)
     return _batched(self, other)
+
+
+@matmul.with_out
+def _matmul_into(self, other, out):
+    n, m = self._array.ndim, other._array.ndim
+    if n == 0 or m == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {n}D and {m}D")
+    if threads.state.grad_enabled and (self._keys | other._keys | out._keys) & AUTOGRAD:
+        check_grad(matmul, (out,))
+    if n == 1 and m == 1:
+        return aten.dot(self, other, out=out)
+    if n == 2 and m == 1:
+        return aten.mv(self, other, out=out)
+    if n == 1 and m == 2:
+        return aten.squeeze_(aten.mm(aten.unsqueeze(self, 0), other, out=out), 0)
+    if n == 2 and m == 2:
+        return aten.mm(self, other, out=out)
+    try:
+        product = matmul.kernel(self, other)
+    except NotImplementedError:
+        exact(self.dtype, out.dtype)  # what torch looks at before it asks for a kernel
+        raise
+    store_out(matmul, (self, other), (out,), (product,))
+    return out
 
 
 def _folds(array, small, right=False):

@@ -293,7 +293,12 @@ composite(
 )
 
 
-@op("linalg_matrix_exp(Tensor self) -> Tensor", shape=like_first, samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
+@op(
+    "linalg_matrix_exp(Tensor self) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)],
+    out=False,
+)
 def linalg_matrix_exp(self):
     """The exponential of square matrices.
 

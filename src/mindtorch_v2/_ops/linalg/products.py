@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor import Tensor
-from ..._dispatch.errors import broadcast_mismatch
-from ..._dispatch.facts import Autocast, Surface
+from ..._dispatch.errors import broadcast_mismatch, need_tensor
+from ..._dispatch.facts import Autocast, Layout, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel, normal_dim, normal_dims, scalar_name, unexpected_dtype
 from .._support.flops import per_element
@@ -297,6 +297,8 @@ def tensordot_function(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None =
     """Contract the last `dims` dims of a with the first of b, or the dims given as two lists."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
+    need_tensor("tensordot", a, "a", 1)
+    need_tensor("tensordot", b, "b", 2)
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -358,6 +360,7 @@ def _threes(make):
 
 @op(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     samples=_threes,
     shape=lambda self, other, dim: (np.broadcast_shapes(self._array.shape, other._array.shape), self._array.dtype),
     flops=per_element(4),

@@ -38,7 +38,7 @@ def linalg_check_errors(info, api_name, is_matrix):
     if not info.any():
         return
     where = "" if is_matrix else f"(Batch element {int(np.flatnonzero(info)[0])}): "
-    n = int(info.reshape(-1)[np.flatnonzero(info)[0]])
+    n = int(info.real.reshape(-1)[np.flatnonzero(info)[0]])
     kind = next((k for k in _FAILURES if api_name.endswith((k, k + "_ex"))), None)
     reason = f"failed with error code {n}." if kind is None else _FAILURES[kind].format(n=n)
     raise (RuntimeError if kind == "lu_factor" else la.LinAlgError)(f"{api_name}: {where}{reason}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Batching, Surface
+from ..._dispatch.facts import Batching, Layout, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, normal_dims, np_dtype, reduced_shape, scalar_name
 from .._support.flops import per_element
@@ -122,6 +122,7 @@ def _norm_shape(self, p, dim=None, keepdim=False, dtype=None):
 
 @op(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     shape=_norm_shape,
     samples=lambda make: [
         (make(3, 4),),
@@ -238,6 +239,7 @@ def _other_dims(array, dim):
 
 @op(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     inplace=True,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 2, 0, 0.5), (make(3, 4), 3, 1, 100.0)],

@@ -12,6 +12,7 @@ import numpy as np
 from ..._core.tensor import make_tensor
 from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, composite, op
+from .._support.common import sums_by_place
 from .regression import MEAN, NONE, SUM
 
 _NEVER = -np.inf
@@ -181,7 +182,7 @@ def ctc_loss_backward(
         share = np.exp(demand, demand)
     share[:, ~finite] = 0
     where = (np.arange(steps * batch) * classes).reshape(steps, batch, 1) + places
-    wanted = np.bincount(where.reshape(-1), share.reshape(-1), steps * batch * classes).reshape(log_probs.shape)
+    wanted = sums_by_place(where.reshape(-1), share.reshape(-1), steps * batch * classes).reshape(log_probs.shape)
     grad_input = np.exp(log_probs) - wanted.astype(log_probs.dtype)
     if not zero_infinity:
         grad_input[:, ~finite] = np.nan

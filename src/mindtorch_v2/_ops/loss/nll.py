@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -84,7 +85,8 @@ def _likelihood(self, shape, target, weight, reduction, ignore_index):
         picked *= scale
     if reduction == NONE:
         return np.negative(picked, picked).reshape(target.shape), np.zeros((), kind)
-    loss, total_weight = -total(picked), picked.size if scale is None else total(scale)
+    # 0 - x, not -x: a loss of nothing is 0, not -0.
+    loss, total_weight = 0 - total(picked), picked.size if scale is None else total(scale)
     return loss / total_weight if reduction == MEAN else loss, np.array(total_weight, kind)
 
 
@@ -348,6 +350,11 @@ def _per_class(weight, ndim, dim):
     return aten.view(weight, shape)
 
 
+def _share(label_smoothing, classes):
+    """What each class gets of the smoothing; with no class the quotient is infinite, as in C."""
+    return label_smoothing / classes if classes else math.inf
+
+
 def _probability_loss(self, target, weight, reduction, ignore_index, label_smoothing, dim):
     """Targets given as class probabilities."""
     if target._array.dtype.kind not in "fcV":
@@ -359,7 +366,7 @@ def _probability_loss(self, target, weight, reduction, ignore_index, label_smoot
     log_probabilities = aten.log_softmax(self, dim)
     shape = self._array.shape
     if label_smoothing > 0:
-        target = aten.add(mul_number(target, 1 - label_smoothing), label_smoothing / shape[dim])
+        target = aten.add(mul_number(target, 1 - label_smoothing), _share(label_smoothing, shape[dim]))
     spread = None if weight is None else _per_class(weight, len(shape), dim)
     weighted = aten.mul(log_probabilities, target)
     if spread is not None:
@@ -388,4 +395,4 @@ def _smoothed_loss(log_probabilities, target, weight, reduction, ignore_index, l
             smooth = aten.div(aten.sum(smooth), aten.sum(weights))
     elif reduction == SUM:
         smooth = aten.sum(smooth)
-    return aten.add(mul_number(nll, 1 - label_smoothing), mul_number(smooth, label_smoothing / shape[dim]))
+    return aten.add(mul_number(nll, 1 - label_smoothing), mul_number(smooth, _share(label_smoothing, shape[dim])))

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
+
+from ..._core.strides import windowed
 
 Ints = tuple[int, ...]
 
@@ -44,7 +45,7 @@ def windows(padded: np.ndarray, kernel: Ints, out: Ints, stride: Ints, dilation:
     """A view (*lead, *kernel, *out) of all windows of an array that was padded already."""
     lead = padded.ndim - len(kernel)
     steps = padded.strides[lead:]
-    return as_strided(
+    return windowed(
         padded,
         (*padded.shape[:lead], *kernel, *out),
         (
@@ -52,7 +53,6 @@ def windows(padded: np.ndarray, kernel: Ints, out: Ints, stride: Ints, dilation:
             *[t * d for t, d in zip(steps, dilation, strict=True)],
             *[t * s for t, s in zip(steps, stride, strict=True)],
         ),
-        writeable=False,
     )
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..._dispatch.errors import no_order
-from ..._dispatch.facts import Batching, Promotion
+from ..._dispatch.facts import Batching, Layout, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support import special_math
 from .._support.common import like_first
@@ -25,7 +25,7 @@ _MANY = 2048
 # ---------------------------------------------------------------- relu, tanh, sigmoid
 
 
-@op("relu(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE)
+@op("relu(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, out=False)
 def relu(self, out=None):
     """The element where it is positive, 0 elsewhere.
 
@@ -157,6 +157,7 @@ def _check_gelu(approximate):
 
 @op(
     "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    layout=Layout.OPERANDS,
     inplace=True,
     shape=like_first,
     batching=Batching.POINTWISE,
@@ -185,6 +186,7 @@ gelu.vjp(self=lambda g, self, approximate: aten.gelu_backward(g, self, approxima
 
 @op(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+    layout=Layout.OPERANDS,
     shape=like_first,
     flops=per_element(14),
 )

@@ -20,7 +20,9 @@ ALLOWED = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
 def _scale(width, scale):
-    return 1 / math.sqrt(width) if scale is None else scale
+    if scale is None:
+        return 1 / math.sqrt(width) if width else math.inf
+    return scale
 
 
 @lru_cache(maxsize=16)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._dispatch.errors import torch_error
+from ..._dispatch.facts import Layout
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import channel_dots, channel_sums
 from .._support.common import home_of, like_first, normal_dim
@@ -65,6 +66,7 @@ native_batch_norm = op(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     _native_batch_norm,
+    layout=Layout.IMAGES,
     node="NativeBatchNormBackward0",
     shape=_shapes,
     samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5)],
@@ -123,6 +125,7 @@ _legit = op(
     "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     _native_batch_norm,
+    layout=Layout.IMAGES,
     shape=_shapes,
     samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), False, 0.1, 1e-5)],
 )
@@ -132,6 +135,7 @@ _legit.not_differentiable(*_LEFT_OUT).vjp(_batch_norm_grad)
 @op(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
     "-> (Tensor, Tensor, Tensor)",
+    layout=Layout.IMAGES,
     node="NativeBatchNormLegitBackward1",
     shape=lambda input, weight, bias, *rest: _shapes(input, weight, bias, None, None, *rest),
     samples=lambda make: [(make(3, 4, 2), make(4), make(4), True, 0.1, 1e-5)],
@@ -148,6 +152,7 @@ def _(g, input, weight, training, eps, result1, result2, needs):
 @op(
     "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
     "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    layout=Layout.IMAGES,
     shape=lambda input, weight, bias, mean, var, *rest: _shapes(input, weight, bias, mean, var, False),
     samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), 0.1, 1e-5)],
 )
@@ -179,6 +184,7 @@ def legit_functional(input, weight, bias, running_mean, running_var, training, m
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
     "running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, "
     "Tensor, Tensor)",
+    layout=Layout.INPUT_IMAGES,
     takes_all_grads=True,
     samples=lambda make: [],
     shape=lambda grad_out, input, *rest: [

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._core.sparse import make_sparse
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import scalar_name
+from .._support.common import scalar_name, sums_by_place
 
 
 def add_rows(rows, indices, values):
@@ -32,6 +32,7 @@ def _check_indices(indices):
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     shape=lambda weight, indices, *_: ((*indices._array.shape, *weight._array.shape[1:]), weight._array.dtype),
     samples=lambda make: [(make(5, 4), make.ints(5, 2, 3))],
+    out=False,
 )
 def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     """The rows of a table that the indices name.
@@ -80,7 +81,8 @@ def embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_gra
         kept = aten.ne(indices, padding_idx)
         indices, grad = aten.index(indices, [kept]), aten.index(grad, [kept])
     rows = aten.reshape(indices, (1, -1))
-    return make_sparse(rows, aten.reshape(grad, (-1, width)), (num_weights, width), rows._array.shape[1] < 2)
+    count = rows._array.shape[1]
+    return make_sparse(rows, aten.reshape(grad, (count, width)), (num_weights, width), count < 2)
 
 
 @op(
@@ -97,7 +99,7 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
         kept = flat != padding_idx
         flat, values = flat[kept], values[kept]
     if scale_grad_by_freq:
-        values = values / np.bincount(flat, minlength=num_weights)[flat][:, None].astype(values.dtype)
+        values = values / sums_by_place(flat, None, num_weights)[flat][:, None].astype(values.dtype)
     add_rows(grad_weight, flat, values)
     return grad_weight
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._core.keys import AUTOGRAD
 from ..._dispatch.registry import aten, composite, op
+from .._support.common import scalar_name, sums_by_place
 from .._support.half import in_float32
 from .embedding import add_rows
 
@@ -14,14 +15,19 @@ _INT64 = np.dtype(np.int64)
 
 
 def _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset):
+    for name, array, allowed, ranks in (
+        ("input", indices, "a 1D or 2D", (1, 2)),
+        ("offsets", offsets, "a 1D", (1,)),
+        ("weight", weight, "a 2D", (2,)),
+    ):
+        if array.ndim not in ranks:
+            raise RuntimeError(f"{name} has to be {allowed} Tensor, but got Tensor of dimension {array.ndim}")
     for name, array in (("indices", indices), ("offsets", offsets)):
         if array.dtype.name not in ("int32", "int64"):
             raise RuntimeError(
                 f"Expected tensor for argument '{name}' to have one of the following scalar types: "
                 f"Long, Int; but got {array.dtype.name} (while checking arguments for embedding_bag)"
             )
-        if array.ndim != 1:
-            raise RuntimeError(f"embedding_bag: expected {name} to be 1-D, but got {list(array.shape)}")
     if mode not in (SUM, MEAN, MAX):
         raise RuntimeError(f"embedding_bag: mode must be 0, 1 or 2, but got {mode}")
     if include_last_offset and not offsets.size:
@@ -31,14 +37,20 @@ def _check(weight, indices, offsets, mode, per_sample_weights, include_last_offs
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
             f"position 0. However, got {offsets[0]}"
         )
-    if offsets.size and offsets[-1] > len(indices):
+    if offsets.size and offsets[-1] > indices.size:
         raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length({len(indices)}) but got offsets[-1] of {offsets[-1]}"
+            f"offsets[-1] can not be greater than input's length {indices.size} but got offsets[-1] of {offsets[-1]}"
         )
     if per_sample_weights is not None:
         if mode != SUM:
             raise RuntimeError(
                 "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (default)"
+            )
+        if per_sample_weights.dtype != weight.dtype:
+            raise RuntimeError(
+                "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+                f"'per_sample_weights'; but type torch.{scalar_name(weight)}Tensor does not equal "
+                f"torch.{scalar_name(per_sample_weights)}Tensor (while checking arguments for embedding_bag)"
             )
         if per_sample_weights.shape != indices.shape:
             raise RuntimeError(
@@ -51,14 +63,15 @@ def _check(weight, indices, offsets, mode, per_sample_weights, include_last_offs
 
 
 def _bag_of(indices, offsets, include_last_offset):
-    """The bag of each index, and how many bags there are."""
-    ends = offsets[1:] if include_last_offset else np.append(offsets[1:], len(indices))
+    """The bag of each index, and how many bags there are. The last bag ends with the indices, whatever the last offset."""
     starts = offsets[:-1] if include_last_offset else offsets
+    ends = np.append(starts[1:], len(indices) if len(starts) else [])
     return np.repeat(np.arange(len(starts)), ends - starts), len(starts)
 
 
+@in_float32
 def _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx):
-    _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset)
+    indices = indices.reshape(-1)
     bag, count = _bag_of(indices, offsets, include_last_offset)
     indices, offset2bag = indices[: len(bag)], bag.astype(_INT64)
     if per_sample_weights is not None:
@@ -107,6 +120,7 @@ def _shape(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sampl
 
 
 def _kernel(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx):
+    _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset)
     return _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
 
 
@@ -115,11 +129,11 @@ def _samples(make):
 
 
 embedding_bag_kernel = op(
-    f"_embedding_bag({_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)", in_float32(_kernel), shape=_shape, samples=_samples
+    f"_embedding_bag({_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)", _kernel, shape=_shape, samples=_samples
 )
 op(
     f"_embedding_bag_forward_only({_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)",
-    in_float32(_kernel),
+    _kernel,
     shape=_shape,
     nondiff=True,
     samples=_samples,
@@ -240,7 +254,7 @@ def embedding_bag_dense_backward(
         full = bag_size > 0
         where = maximum_indices[full] * grad.shape[1] + np.arange(grad.shape[1])
         return (
-            np.bincount(where.reshape(-1), grad[full].reshape(-1), grad_weight.size)
+            sums_by_place(where.reshape(-1), grad[full].reshape(-1), grad_weight.size)
             .reshape(grad_weight.shape)
             .astype(grad.dtype)
         )
@@ -254,7 +268,7 @@ def embedding_bag_dense_backward(
         kept = indices != padding_idx
         indices, rows = indices[kept], rows[kept]
     if scale_grad_by_freq:
-        rows /= np.bincount(indices, minlength=num_weights)[indices][:, None].astype(grad.dtype)
+        rows /= sums_by_place(indices, None, num_weights)[indices][:, None].astype(grad.dtype)
     add_rows(grad_weight, indices, rows)
     return grad_weight
 
@@ -317,7 +331,8 @@ def embedding_bag_padded(
         padding_idx = -1
     elif not -len(weight) <= padding_idx < len(weight):
         raise RuntimeError(
-            f"padding_idx must be within the number of embeddings, 0 to {len(weight) - 1}, but got {padding_idx}"
+            f"padding_idx must be within the number of embeddings, {-len(weight)} through {len(weight) - 1}, but got "
+            f"{padding_idx}"
         )
     elif padding_idx < 0:
         padding_idx += len(weight)

@@ -322,6 +322,7 @@ def _declare(dims: int, *, doc: str | None = None) -> None:
         shape=lambda input, grid, *_: ((*input._array.shape[:2], *grid._array.shape[1:-1]), input._array.dtype),
         autocast=Autocast.FLOAT32,
         doc=doc,
+        out=False,
     )
     def forward(input, grid, interpolation_mode, padding_mode, align_corners):
         return _sample(input, grid, interpolation_mode, padding_mode, align_corners)
@@ -388,11 +389,6 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     tensor([[[[1.]]]])
     """
     a, g = input._array.shape, grid._array.shape
-    if len(a) not in (4, 5) or len(a) != len(g):
-        raise RuntimeError(
-            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
-            f"input with sizes {list(a)} and grid with sizes {list(g)}"
-        )
     if a[0] != g[0]:
         raise RuntimeError(
             "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
@@ -407,8 +403,28 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
             "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
             f"{list(a)} with dimension {a.index(0, 2)} being empty"
         )
-    sample = aten.grid_sampler_2d if len(a) == 4 else aten.grid_sampler_3d
+    dims = 4 if len(a) == 4 else 5
+    if len(a) != dims or len(g) != dims:
+        raise RuntimeError(
+            f"grid_sampler(): expected {dims}D input and grid with same number of dimensions, but got input with sizes "
+            f"{list(a)} and grid with sizes {list(g)}"
+        )
+    sample = aten.grid_sampler_2d if dims == 4 else aten.grid_sampler_3d
     return sample(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@composite(
+    "_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) "
+    "-> Tensor",
+    samples=lambda make: [(make(1, 2, 4, 3), make(1, 2, 3, 2), BILINEAR, ZEROS, False)],
+)
+def grid_sampler_2d_cpu_fallback(input, grid, interpolation_mode, padding_mode, align_corners):
+    """As `grid_sampler_2d`, by the name of torch's kernel that is not vectorized.
+
+    >>> torch._grid_sampler_2d_cpu_fallback(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 0, 0, False)
+    tensor([[[[1.]]]])
+    """
+    return aten.grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 # ---------------------------------------------------------------- grids of affine maps
@@ -439,6 +455,7 @@ def _check_affine(theta: np.ndarray, size: Any) -> None:
     "affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor",
     shape=lambda theta, size, align_corners: ((size[0], *size[2:], len(size) - 2), theta._array.dtype),
     samples=lambda make: [(make(2, 2, 3), (2, 1, 3, 4), True), (make(1, 3, 4), (1, 2, 2, 3, 2), False)],
+    out=False,
 )
 @in_float32
 def affine_grid_generator(theta, size, align_corners):

@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.layout import suggested_format
 from ..._core.tensor import make_tensor
+from ..._dispatch.facts import Layout
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import column_sums, row_dots, row_sums, spread_mean_squares, spread_row_means
 from .._support.common import home_of, like_first
@@ -121,6 +123,7 @@ def _layer_norm_shapes(input, normalized_shape, weight, bias):
     shape=lambda input, normalized_shape, weight, bias, eps: _layer_norm_shapes(input, normalized_shape, weight, bias),
     samples=lambda make: [(make(3, 4), (4,), make(4), make(4), 1e-5), (make(2, 3, 4), (3, 4), None, None, 1e-5)],
     flops=per_element(8),
+    out=False,
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """What `layer_norm` computes, with the mean and the inverse deviation of each row.
@@ -137,6 +140,9 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
 @in_float32
 def _layer_norm(input, normalized_shape, weight, bias, eps):
     need_float("LayerNormKernelImpl", input)
+    if not input.size:
+        shape = _stat_shape(input.shape, normalized_shape)
+        return input.copy(), np.zeros(shape, input.dtype), np.zeros(shape, input.dtype)
     plain = input.ndim == 2 and len(normalized_shape) == 1
     normal, mean, rstd = _normalize(input if plain else _rows(input, normalized_shape), eps)
     if weight is not None:
@@ -236,11 +242,13 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 @op(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
     "-> (Tensor, Tensor, Tensor)",
+    layout=Layout.IMAGES,
     node="NativeGroupNormBackward0",
     takes_all_grads=True,
     shape=lambda input, weight, bias, N, C, HxW, group, eps: [like_first(input), *[((N, group), input._array.dtype)] * 2],
     samples=lambda make: [(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, 1e-5)],
     flops=per_element(8),
+    out=False,
 )
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """What `group_norm` computes, with the mean and the inverse deviation of each group.
@@ -265,14 +273,18 @@ def _group_norm(input, weight, bias, N, C, HxW, group, eps):
     return normal.reshape(input.shape), mean.reshape(N, group), rstd.reshape(N, group)
 
 
+def _like_input(tensor, input):
+    return aten.contiguous(tensor, memory_format=suggested_format(input._array))
+
+
 @native_group_norm.vjp
 def _(grads, input, weight, N, C, HxW, group, result1, result2, needs):
     g, to_mean, to_rstd = grads
     grads_of_output = (None, None, None)
     if g is not None:
+        g = _like_input(g, input)
         grads_of_output = asked_for(
-            aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group, list(needs)),
-            needs,
+            aten.native_group_norm_backward(g, input, result1, result2, weight, N, C, HxW, group, list(needs)), needs
         )
     if not needs[0] or (to_mean is None and to_rstd is None):
         return grads_of_output
@@ -293,6 +305,7 @@ def _through_statistics(to_mean, to_rstd, input, mean, rstd, N, group, count):
 @op(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, "
     "int HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    layout=Layout.INPUT_IMAGES,
     takes_all_grads=True,
     shape=lambda grad_out, input, mean, rstd, weight, N, C, HxW, group, mask: [
         (shape if wanted else (0,), input._array.dtype)
@@ -373,7 +386,7 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
                 f"Expected {name} to be a vector of size equal to the number of channels in input, "
                 f"but got {name} of shape {list(value._array.shape)} and input of shape {list(shape)}"
             )
-    return aten.native_group_norm(input.contiguous(), weight, bias, N, C, math.prod(shape[2:]), num_groups, eps)[0]
+    return aten.native_group_norm(_like_input(input, input), weight, bias, N, C, math.prod(shape[2:]), num_groups, eps)[0]
 
 
 # ---------------------------------------------------------------- rms norm

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.memory_format import contiguous_format
-from ..._dispatch.facts import SPATIAL, Autocast, Batching
+from ..._dispatch.facts import SPATIAL, Autocast, Batching, Layout
 from ..._dispatch.registry import aten, composite, op
 from .._support.numbers import number_of
+from ..creation.copy import converted
 
 # ---------------------------------------------------------------- constant
 
@@ -72,9 +73,11 @@ def _padded_shape(shape, pad):
 
 @op(
     "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+    layout=Layout.IMAGES,
     shape=lambda self, pad, value: (_padded_shape(self._array.shape, pad), self._array.dtype),
     samples=lambda make: [(make(3, 4), (1, 2)), (make(3, 4), (-1, 1, 2, 0), 0.5)],
     batching=Batching.LAST_DIMS,
+    out=False,
 )
 def constant_pad_nd(self, pad, value):
     """Puts a border of one value around the last dims.
@@ -165,6 +168,7 @@ def _declare_border_pad(kind, sources, dims):
 
     @op(
         f"{name}(Tensor self, int[{count}] padding) -> Tensor",
+        layout=Layout.IMAGES,
         shape=shape,
         samples=lambda make: [(make(1, 2, *spatial), sample)],
         autocast=None if name == "reflection_pad3d" else Autocast.FLOAT32,
@@ -179,6 +183,7 @@ def _declare_border_pad(kind, sources, dims):
 
     @op(
         f"{name}_backward(Tensor grad_output, Tensor self, int[{count}] padding) -> Tensor",
+        layout=Layout.INPUT_IMAGES,
         shape=lambda grad_output, self, padding: (self._array.shape, self._array.dtype),
         samples=lambda make: [],
     )
@@ -215,7 +220,9 @@ def pad_circular(self, pad):
             parts.append(aten.slice(inner, dim, 0, after))
         padded = aten.cat(parts, dim) if len(parts) > 1 else inner
     # Where the last step only cut, the result is a view of what came before.
-    return aten.clone(padded, memory_format=contiguous_format) if padded is self or padded._is_view() else padded
+    if padded is self or padded._is_view():
+        return aten.clone(padded, memory_format=contiguous_format)
+    return aten.contiguous(padded)
 
 
 # ---------------------------------------------------------------- pad
@@ -303,7 +310,7 @@ def pad_sequence(sequences, batch_first, padding_value, padding_side):
     longest = padded.shape[1 if batch_first else 0]
     places = _places([len(s) for s in sequences], longest, batch_first, padding_side)
     for sequence, place in zip(sequences, places, strict=True):
-        padded[place] = sequence
+        padded[place] = sequence if sequence.dtype == padded.dtype else converted(sequence, padded.dtype)
     return padded
 
 

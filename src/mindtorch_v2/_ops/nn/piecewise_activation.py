@@ -61,6 +61,8 @@ def _region(name, arguments, kernel, inside, inplace=False, *, doc=None):
 def _hardtanh(self, min_val, max_val):
     if self.dtype.kind in "bc":
         raise RuntimeError("Bool inputs not supported for hardtanh") if self.dtype.kind == "b" else no_order()
+    if self.dtype.kind == "u" and min_val < 0:
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     return clipped(self, min_val, max_val)
 
 
@@ -370,7 +372,13 @@ composite(
 composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.elu_(self, *_SELU), samples=lambda make: [])
 
 
-@op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", shape=like_first, batching=Batching.POINTWISE, flops=per_element(2))
+@op(
+    "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
+    shape=like_first,
+    batching=Batching.POINTWISE,
+    flops=per_element(2),
+    out=False,
+)
 @in_float32
 def celu(self, alpha):
     """Linear above 0, an exponential that flattens at `-alpha` below.

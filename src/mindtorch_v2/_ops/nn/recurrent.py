@@ -303,16 +303,16 @@ _declare(
 # ---------------------------------------------------------------- cells
 
 
-def _check_cell(name, input, h, w_ih, w_hh, gates):
-    size = w_hh._array.shape[1]
-    if input._array.shape[1] != w_ih._array.shape[1]:
-        raise RuntimeError(
-            f"{name}: input has inconsistent input_size: got {input._array.shape[1]} expected {w_ih._array.shape[1]}"
-        )
-    if h._array.shape[1] != size:
-        raise RuntimeError(f"{name}: hidden has inconsistent hidden_size: got {h._array.shape[1]}, expected {size}")
-    if h._array.shape[0] != input._array.shape[0]:
-        raise RuntimeError(f"Input batch size {input._array.shape[0]} doesn't match hidden0 batch size {h._array.shape[0]}")
+def _check_cell(name, input, states, w_ih, w_hh, gates):
+    (batch, features), size = input._array.shape, w_hh._array.shape[1]
+    if features != w_ih._array.shape[1]:
+        raise RuntimeError(f"input has inconsistent input_size: got {features} expected {w_ih._array.shape[1]}")
+    for number, state in enumerate(states):
+        rows, columns = state._array.shape
+        if rows != batch:
+            raise RuntimeError(f"Input batch size {batch} doesn't match hidden{number} batch size {rows}")
+        if columns != size:
+            raise RuntimeError(f"hidden{number} has inconsistent hidden_size: got {columns}, expected {size}")
     if w_hh._array.shape[0] != gates * size:
         raise RuntimeError(f"{name}: weight_hh has {w_hh._array.shape[0]} rows, expected {gates} x {size}")
 
@@ -329,7 +329,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     """
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
-    _check_cell("lstm_cell", input, hx[0], w_ih, w_hh, 4)
+    _check_cell("lstm_cell", input, hx, w_ih, w_hh, 4)
     h, c = _lstm_step(lambda: aten.linear(input, w_ih, b_ih), list(hx), (w_ih, w_hh, b_ih, b_hh, None))
     return h, c
 
@@ -343,7 +343,7 @@ def _declare_cell(kind, gates, *, doc=None):
         doc=doc,
     )
     def cell(input, hx, w_ih, w_hh, b_ih, b_hh):
-        _check_cell(f"{kind}_cell", input, hx, w_ih, w_hh, gates)
+        _check_cell(f"{kind}_cell", input, [hx], w_ih, w_hh, gates)
         return _STEPS[kind](lambda: aten.linear(input, w_ih, b_ih), [hx], (w_ih, w_hh, b_ih, b_hh, None))[0]
 
 

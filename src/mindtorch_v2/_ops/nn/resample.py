@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.facts import SPATIAL
+from ..._core.layout import has_channels_last
+from ..._dispatch.facts import SPATIAL, Layout
 from ..._dispatch.registry import composite, op
 from .._support.common import no_kernel
-from .._support.factory import has_channels_last
 from .._support.flops import per_element
 from .._support.half import in_float32
 from .pooling.pool import getattr_later
@@ -141,6 +141,11 @@ def _keys(x: np.ndarray) -> np.ndarray:
     return np.where(x < 1, inner, np.where(x < 2, outer, 0))
 
 
+def _lanczos(x: np.ndarray) -> np.ndarray:
+    """The sine cardinal in a window of its own, over three elements to each side."""
+    return np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0)
+
+
 _MODES: dict[str, Callable[..., Taps]] = {
     "nearest": _nearest,
     "nearest_in_plane": _nearest_in_plane,
@@ -149,6 +154,7 @@ _MODES: dict[str, Callable[..., Taps]] = {
     "cubic": _cubic,
     "linear_aa": _antialiased(1.0, _triangle),
     "cubic_aa": _antialiased(2.0, _keys),
+    "lanczos_aa": _antialiased(3.0, _lanczos),
 }
 
 
@@ -311,6 +317,7 @@ def _declare(name: str, dims: int, mode: str, aligns: bool, **facts: Any) -> Non
 
     @op(
         f"{name}_backward(Tensor grad_output, int[{dims}] output_size, int[{dims + 2}] input_size{align}{scales}) -> Tensor",
+        layout=Layout.ROW_MAJOR if mode == "cubic" else Layout.IMAGES,
         shape=lambda grad_output, output_size, input_size, *_: (tuple(input_size), grad_output._array.dtype),
         samples=lambda make: [],
     )
@@ -334,8 +341,15 @@ def _declare(name: str, dims: int, mode: str, aligns: bool, **facts: Any) -> Non
         if (output_size is None) == (factors is None):
             raise RuntimeError("Must specify exactly one of output_size and scale_factors")
         if output_size is None:
-            output_size = tuple(math.floor(n * f) for n, f in zip(size, factors, strict=True))
+            output_size = tuple(_whole(n * f) for n, f in zip(size, factors, strict=True))
         return call(input, tuple(output_size), *rest[:-1], *(factors or (None,) * dims))
+
+
+def _whole(size: float) -> int:
+    """A size without its fraction; RuntimeError where it is not one that could be written as an integer."""
+    if not abs(size) < 1 << 63:  # nan is not, either
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return int(size)
 
 
 def _formula(names: list[str], call: Callable[..., Any]) -> Callable[..., Any]:
@@ -405,3 +419,4 @@ _declare(
 )
 _declare("_upsample_bilinear2d_aa", 2, "linear_aa", True)
 _declare("_upsample_bicubic2d_aa", 2, "cubic_aa", True)
+_declare("_upsample_lanczos2d_aa", 2, "lanczos_aa", True)

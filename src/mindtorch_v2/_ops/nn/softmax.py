@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
-from ..._dispatch.facts import Batching
+from ..._dispatch.facts import Batching, Layout
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import spread_row_sums
 from .._support.common import like_first, normal_dim, np_dtype
@@ -46,6 +46,7 @@ def _softmax_rows(rows, out=None):
 
 @op(
     "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     shape=like_first,
     node="SoftmaxBackward0",
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)],
@@ -59,9 +60,9 @@ def softmax_kernel(self, dim, half_to_float):
 @in_float32
 def _softmax_along(self, dim):
     dim = normal_dim(dim, self.ndim)
-    need_float("softmax_lastdim_kernel_impl", self)
     if not self.size:
         return self.copy()
+    need_float("softmax_lastdim_kernel_impl", self)
     axis = dim if self.ndim else None
     powers = np.asarray(np.subtract(self, np.maximum.reduce(self, axis, None, None, True)))
     np.exp(powers, powers)
@@ -79,6 +80,7 @@ def _softmax_backward_rows(grads, outputs, out=None):
 
 @op(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     shape=like_first,
     samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)],
     flops=per_element(4),
@@ -116,6 +118,7 @@ def _log_softmax_rows(rows, out=None):
 
 @op(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     shape=like_first,
     node="LogSoftmaxBackward0",
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)],
@@ -129,9 +132,9 @@ def log_softmax_kernel(self, dim, half_to_float):
 @in_float32
 def _log_softmax_along(self, dim):
     dim = normal_dim(dim, self.ndim)
-    need_float("log_softmax_lastdim_kernel_impl", self)
     if not self.size:
         return self.copy()
+    need_float("log_softmax_lastdim_kernel_impl", self)
     axis = dim if self.ndim else None
     centered = np.asarray(np.subtract(self, np.maximum.reduce(self, axis, None, None, True)))
     return np.subtract(centered, np.log(np.add.reduce(np.exp(centered), axis, None, None, True)), centered)
@@ -148,6 +151,7 @@ def _log_softmax_backward_rows(grads, outputs, out=None):
 
 @op(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     shape=like_first,
     samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)],
     flops=per_element(4),

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._core.tensor import Tensor
 from ..._dispatch import registry
+from ..._dispatch.overloads import resolve
 from ..._dispatch.registry import aten, composite
 from ..._dispatch.signatures import describe
 
@@ -296,18 +297,23 @@ def _kind(value: Any) -> str:
 
 def _chooser(name: str) -> Callable[..., Any]:
     """The function of a name whose overloads differ in what their last list holds, which its type does not tell."""
-    entries = {overload: spec.call for overload, spec in registry.packets[name].overloads.items()}
+    packet = registry.packets[name]
+    entries = {overload: spec.call for overload, spec in packet.overloads.items()}
     deciding = 3 if "addc" in name else 2 if "lerp" in name else 1
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(self, list | tuple):
-            return entries["ScalarAndTensor"](self, *args, **kwargs)
+            spec, _ = resolve(packet, (self, *args), kwargs)  # a number before the list, or TypeError
+            return spec.call(self, *args, **kwargs)
         named = [v for k, v in kwargs.items() if k in ("scalar", "scalars", "other", "exponent", "value", "weight", "weights")]
         operand = args[deciding - 1] if len(args) >= deciding else named[0] if named else 1
         kind = _kind(operand)
         if kind == "Tensor" and kind not in entries:  # a tensor of one element will do for a number
             operand = operand.item()
             return entries["Scalar"](self, *args[: deciding - 1], operand)
+        if kind not in entries:
+            resolve(packet, (self, *args), kwargs)  # raises, but where the other lists are empty and fit anything
+            raise TypeError(f"{name}() received an invalid combination of arguments: a list of tensors for numbers")
         return entries[kind](self, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = name

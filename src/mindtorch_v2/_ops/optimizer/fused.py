@@ -194,6 +194,8 @@ _with_tensor_rate(
 def amp_check_and_unscale_(self, found_inf, inv_scale):
     """Multiply gradients by the inverse scale, and note in `found_inf` whether one of them is not finite."""
     factor = inv_scale._array
+    if factor.size != 1 or factor.dtype.kind != "f":
+        raise RuntimeError("inv_scale must be a 1-element tensor." if factor.size != 1 else "inv_scale must be a float tensor.")
     for tensor in self:
         array = tensor._array
         if not np.isfinite(array).all():

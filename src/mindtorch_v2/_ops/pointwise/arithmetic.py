@@ -10,13 +10,14 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
 from ..._dispatch.dispatcher import as_operator, operator_form
-from ..._dispatch.facts import ComplexError, Promotion
-from ..._dispatch.promotion import as_number
+from ..._dispatch.facts import ComplexError, OutGrad, Promotion
+from ..._dispatch.out_dtypes import castable, same
+from ..._dispatch.promotion import as_number, rank
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import no_kernel
-from .._support.elementwise import need_float, need_real
+from .._support.common import no_kernel, scalar_name
 from .._support.flops import per_element
 from .._support.numbers import MOST, number_of
+from .._support.out_rules import real_like_self
 
 _array = np.array
 _BOOL = np.dtype(np.bool_)
@@ -168,6 +169,7 @@ sub.vjp(self=lambda g: g, other=lambda g, alpha: scaled(-g, alpha))
     node="RsubBackward1",
     flops=count,
     number_form=True,
+    out=False,
 )
 def rsub(self, other, alpha):
     """Subtracts the input, times `alpha`, from `other`.
@@ -254,7 +256,7 @@ def _check_whole(name, self, divisor):
     """Integers have no infinity to return: torch raises. Truth values are not divided without a remainder at all."""
     if self.dtype is _BOOL:
         raise no_kernel(f"{name}_cpu", self)
-    if not np.all(divisor):
+    if not np.all(divisor) and np.size(self):
         raise RuntimeError("ZeroDivisionError")
 
 
@@ -285,11 +287,17 @@ def div_mode(self, other, rounding_mode, out=None):
     if rounding_mode is None:
         if not whole:
             return np.divide(self, other, out)
+        if out is not None and out.dtype.kind in "iub":
+            raise RuntimeError(
+                f"result type {dt.get_default_dtype().scalar_name} can't be cast to the desired output type {scalar_name(out)}"
+            )
         return np.divide(self, other).astype(dt.get_default_dtype().np)
     if whole:
         _check_whole(f"div_{rounding_mode}", self, other)
     elif self.dtype.kind == "c":
-        need_real(f"div_{rounding_mode}_cpu", self)
+        if out is None:
+            raise no_kernel(f"div_{rounding_mode}_cpu", self)
+        raise TypeError("complex numbers are not rounded")
     if rounding_mode == "floor":
         return np.floor_divide(self, other, out)
     if rounding_mode != "trunc":
@@ -308,7 +316,7 @@ for _kind, _samples in (("Tensor", None), ("Scalar", lambda make: [(make(3, 4), 
         lambda self, other: aten.div(self, other),
         samples=_samples,
         number_first=True,
-        out=True,
+        out_form=lambda self, other, out: aten.div(self, other, out=out),
         out_overload="out",
         doc="""Divides; integers become floating point numbers.
 
@@ -330,6 +338,7 @@ for _kind, _samples in (("Tensor", None), ("Scalar", lambda make: [(make(3, 4), 
     flops=per_element(1),
     kernel_name="div_floor_cpu",
     number_first=True,
+    out_grad=OutGrad.WRITTEN,
 )
 def floor_divide(self, other, out=None):
     """Divides and rounds towards minus infinity.
@@ -405,6 +414,7 @@ _modulo(
     samples=lambda make: [(0.8, make(3, 4))],
     flops=per_element(1),
     number_form=True,
+    out=False,
 )
 def remainder_of_number(self, other):
     if other.dtype.kind in "iub":
@@ -436,6 +446,8 @@ abs_ = op(
     flops=count,
     shape=lambda self: (self._array.shape, np.abs(np.empty(0, self._array.dtype)).dtype),
     aliases=("absolute",),
+    out_rule=real_like_self,
+    out_dtype=castable,
     doc="""The absolute value of each element; the length of complex numbers.
 
     >>> torch.abs(torch.tensor([-1.5, 2.0]))
@@ -511,7 +523,7 @@ def positive(self):
 # ---------------------------------------------------------------- complex numbers
 
 
-@op("conj_physical(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True)
+@op("conj_physical(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True, out_grad=OutGrad.WRITTEN)
 def conj_physical(self, out=None):
     """The conjugate of each complex number, in memory of its own.
 
@@ -678,6 +690,7 @@ def _interpolated(self, end, weight, out):
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     promote=Promotion.ONE,
     promoted=("self", "end"),
+    kernel_name="lerp_kernel_scalar",
     tensors_only=True,
     inplace=True,
     samples=lambda make: [(make(3, 4), make(3, 4), 0.3), (make(3, 4), make(3, 4), 0.8)],
@@ -689,8 +702,8 @@ def lerp(self, end, weight, out=None):
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([10.0, 20.0]), 0.25)
     tensor([ 2.5000, 12.5000])
     """
-    if self.dtype is not _FLOAT32:
-        need_float("lerp_kernel_scalar", self, "iub")
+    if self.dtype.kind in "iub":
+        raise TypeError("integers have nothing between them")
     return _interpolated(self, end, number(weight, self.dtype), out)
 
 
@@ -702,12 +715,14 @@ lerp.vjp(self=lambda g, weight: g * (1 - conj(weight)), end=lambda g, weight: g 
     promote=Promotion.ONE,
     inplace=True,
     node="LerpBackward1",
+    kernel_name="lerp_kernel_tensor",
     tensors_only=True,
+    out_dtype=same,
     flops=per_element(2),
 )
 def lerp_tensor(self, end, weight, out=None):
-    if self.dtype is not _FLOAT32:
-        need_float("lerp_kernel_tensor", self, "iub")
+    if self.dtype.kind in "iub":
+        raise TypeError("integers have nothing between them")
     return _interpolated(self, end, weight, out)
 
 
@@ -761,8 +776,9 @@ op(
 )
 
 
-def _wrapped(number):
-    return aten.scalar_tensor(number, dtype=dt.number_dtype(number))
+def _wrapped(number, other):
+    """A number as a tensor, made by the op with which torch makes it, that leaves the other operand's dtype as it is."""
+    return aten.scalar_tensor(number, dtype=dt.result_type(rank(other), rank(number)))
 
 
 # Operators that are not an op of the same name.
@@ -772,7 +788,7 @@ OPERATORS = {
     "__rmod__": as_operator(lambda self, other: aten.remainder(other, self)),
     "__floordiv__": operator_form("floor_divide"),
     "__ifloordiv__": operator_form("floor_divide_"),
-    "__rfloordiv__": as_operator(lambda self, other: aten.floor_divide(_wrapped(as_number(other)), self)),
+    "__rfloordiv__": as_operator(lambda self, other: aten.floor_divide(_wrapped(as_number(other), self), self)),
     "__pos__": aten.positive,
     "__rdiv__": as_operator(lambda self, other: aten.reciprocal(self) * other),
 }

@@ -51,22 +51,10 @@ def _of_number(make):
     return [(3, make.ints(5, 3, 4))]
 
 
-def _check(name, array, known="iub"):
-    if array.dtype.kind not in known:
-        raise no_kernel(f"{name}_cpu", array)
-
-
 def _bits(name, ufunc):
-    def kernel(self, other, out=None):
-        try:
-            return ufunc(self, other, out)
-        except TypeError:
-            _check(name, self)
-            raise
-
     op(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
-        kernel,
+        ufunc,
         promote=Promotion.SAME,
         nondiff=True,
         inplace=True,
@@ -75,11 +63,12 @@ def _bits(name, ufunc):
     )
     op(
         f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-        lambda self, other: kernel(other, self),
+        lambda self, other: ufunc(other, self),
         promote=Promotion.SAME,
         promoted=("self", "other"),
         nondiff=True,
         tensors_only=True,
+        out=False,
         samples=_of_number,
     )
 
@@ -108,12 +97,13 @@ def _shifted(side, ufunc):
     """A shift by more bits than there are gives 0 (or the sign) in torch and anything in C."""
 
     def kernel(self, other, out=None):
-        _check(f"{side[0]}shift", self, "iu")
-        shifted = ufunc(self, other, out)
-        beyond = (np.asarray(other) < 0) | (np.asarray(other) >= self.dtype.itemsize * 8)
+        if self.dtype.kind not in "iu":
+            raise TypeError("only integers have bits to shift")
+        beyond = (np.asarray(other) < 0) | (np.asarray(other) >= self.dtype.itemsize * 8)  # first: `out` may be an operand
         if not beyond.any():
-            return shifted
+            return ufunc(self, other, out)
         flood = 0 if ufunc is np.left_shift else np.where(self < 0, -1, 0)
+        shifted = ufunc(self, other, out)
         if out is None:
             return np.where(beyond, flood, shifted).astype(self.dtype)
         np.copyto(out, flood, where=beyond, casting="unsafe")
@@ -141,6 +131,7 @@ for _name, _shift in (("left", np.left_shift), ("right", np.right_shift)):
         promoted=("self", "other"),
         nondiff=True,
         tensors_only=True,
+        out=False,
         samples=_of_number,
         kernel_name=f"{_name[0]}shift_cpu",
     )
@@ -150,6 +141,7 @@ for _name, _shift in (("left", np.left_shift), ("right", np.right_shift)):
         promote=Promotion.SAME,
         nondiff=True,
         samples=_integers,
+        kernel_name=f"{_name[0]}shift_cpu",
         handwritten=Surface.METHOD,
     )
 

@@ -7,12 +7,14 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._dispatch.errors import no_order
 from ..._dispatch.facts import Batching, ComplexError, Promotion
+from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_with_numbers, no_kernel, with_numbers
 from .._support.numbers import number_of
 from .arithmetic import number
 
 _FLOAT32 = np.dtype(np.float32)
+_FLOAT64 = np.dtype(np.float64)
 
 # ---------------------------------------------------------------- within two numbers
 
@@ -31,8 +33,26 @@ def _check_out(dtype, out):
 
 def _bound(value, dtype):
     if isinstance(value, complex):
-        raise no_order()
+        value = number_of(value, _FLOAT64).item()
     return number_of(value, dtype)
+
+
+def _clamp_into(op, args, out):
+    """Integers take part in promotion with their bounds, and what is clamped in place stays of its dtype."""
+    if args[0]._array.dtype.kind in "iub":
+        numbers = [(dt.number_dtype(bound), dt.NUMBER) for bound in args[1:] if bound is not None]
+        computed = dt.result_type(rank(args[0]), *numbers)
+        if out is args[0]:
+            _check_out(computed.np, out._array)
+        if computed.is_complex:
+            raise no_order()
+    return args
+
+
+def _bound_into(op, args, out):
+    if isinstance(args[1], complex):
+        raise no_order()
+    return args
 
 
 @op(
@@ -43,6 +63,7 @@ def _bound(value, dtype):
     samples=lambda make: [(make(3, 4), 0.3, 0.7), (make(3, 4), 0.3), (make(3, 4), None, 0.7)],
     batching=Batching.POINTWISE,
     complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
+    out_rule=_clamp_into,
 )
 def clamp(self, min, max, out=None):
     """Keeps each element between `min` and `max`, either of which may be left out.
@@ -50,9 +71,14 @@ def clamp(self, min, max, out=None):
     >>> torch.clamp(torch.tensor([-3.0, 0.5, 7.0]), min=-1, max=1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     dtype = self.dtype
     if dtype is not _FLOAT32:
         if dtype.kind in "iub":
+            if isinstance(min, complex) or isinstance(max, complex):
+                _check_out(np.dtype(np.complex64), out)
+                raise no_order()
             self = with_numbers(self, min, max)
             dtype = self.dtype
             if dtype.kind == "b":
@@ -67,8 +93,6 @@ def clamp(self, min, max, out=None):
         if max is None:
             return self
         out = self if self.__class__ is np.ndarray else None  # a fresh result may be written into
-    elif max is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     return np.minimum(self, number(max, dtype), out=out)
 
 
@@ -91,7 +115,7 @@ clamp.vjp(self=_clamp_grad)
 
 def _promoted(name, self, bound, out):
     """An array and its bound, promoted to a common dtype."""
-    if self.dtype.kind == "c":
+    if self.dtype.kind == "c" or isinstance(bound, complex):
         raise no_order()
     self = with_numbers(self, bound)
     if self.dtype.kind == "b":
@@ -107,6 +131,7 @@ def _promoted(name, self, bound, out):
     samples=lambda make: [(make(3, 4), 0.5)],
     batching=Batching.POINTWISE,
     complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
+    out_rule=_bound_into,
 )
 def clamp_min(self, min, out=None):
     """Keeps each element at or above `min`.
@@ -114,7 +139,7 @@ def clamp_min(self, min, out=None):
     >>> torch.clamp_min(torch.tensor([-3.0, 0.5]), -1)
     tensor([-1.0000,  0.5000])
     """
-    if self.dtype is not _FLOAT32:
+    if self.dtype is not _FLOAT32 or min.__class__ is complex:
         self, min = _promoted("clamp_min", self, min, out)
     return np.maximum(self, number(min, self.dtype), out=out)
 
@@ -129,6 +154,7 @@ clamp_min.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None))
     samples=lambda make: [(make(3, 4), 0.5)],
     batching=Batching.POINTWISE,
     complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
+    out_rule=_bound_into,
 )
 def clamp_max(self, max, out=None):
     """Keeps each element at or below `max`.
@@ -136,7 +162,7 @@ def clamp_max(self, max, out=None):
     >>> torch.clamp_max(torch.tensor([0.5, 7.0]), 1)
     tensor([0.5000, 1.0000])
     """
-    if self.dtype is not _FLOAT32:
+    if self.dtype is not _FLOAT32 or max.__class__ is complex:
         self, max = _promoted("clamp_max", self, max, out)
     return np.minimum(self, number(max, self.dtype), out=out)
 
@@ -153,10 +179,11 @@ def _bounds(make):
 @op(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     promote=Promotion.REAL,
+    tensors_only=True,
     inplace=True,
     node="ClampBackward0",
     samples=_bounds,
-    complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
+    complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types", first=True),
 )
 def clamp_tensor(self, min, max, out=None):
     if min is None and max is None:
@@ -164,7 +191,8 @@ def clamp_tensor(self, min, max, out=None):
     if min is not None:
         if max is not None and self.dtype.kind == "b":
             raise no_kernel("clamp_cpu", self)
-        self = np.maximum(self, min, out=out)
+        # The upper bound may lie in the memory that is written to.
+        self = np.maximum(self, min, out=None if out is not None and max is not None else out)
     return self if max is None else np.minimum(self, max, out=out)
 
 
@@ -196,7 +224,7 @@ clamp_min_tensor = op(
     promote=Promotion.REAL,
     inplace=True,
     node="ClampMinBackward1",
-    complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
+    kernel_name="maximum_cpu",
 )
 clamp_min_tensor.vjp(
     self=lambda g, self, min: _clamp_grad(g, self, min, None),
@@ -209,7 +237,7 @@ clamp_max_tensor = op(
     promote=Promotion.REAL,
     inplace=True,
     node="ClampMaxBackward1",
-    complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
+    kernel_name="minimum_cpu",
 )
 clamp_max_tensor.vjp(
     self=lambda g, self, max: _clamp_grad(g, self, None, max),
@@ -220,7 +248,7 @@ composite(
     "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     lambda self, min, max: aten.clamp(self, min, max),
     samples=lambda make: [(make(3, 4), 0.3, 0.7)],
-    out=True,
+    out_form=lambda self, min, max, out: aten.clamp(self, min, max, out=out),
     doc="""Keeps each element between `min` and `max`, as `clamp` does.
 
     >>> torch.clip(torch.tensor([-3.0, 0.5, 7.0]), -1, 1)
@@ -231,7 +259,7 @@ composite(
     "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     lambda self, min, max: aten.clamp(self, min, max),
     samples=_bounds,
-    out=True,
+    out_form=lambda self, min, max, out: aten.clamp(self, min, max, out=out),
 )
 composite(
     "clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",

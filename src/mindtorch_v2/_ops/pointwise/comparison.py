@@ -8,6 +8,7 @@ from ..._core import dtype as dt
 from ..._dispatch.facts import Batching, Promotion, Surface
 from ..._dispatch.registry import aten, composite, op, packets
 from .._support.common import no_kernel, scalar_name
+from .._support.out_rules import exactly
 from .arithmetic import fitting_number, number, zero_grad
 
 _ndarray = np.ndarray
@@ -166,7 +167,7 @@ def _real(name, array):
     return array
 
 
-def _of_floats(name, test, *, doc=None):
+def _of_floats(name, test, *, doc=None, out=True):
     """A test that no integer passes."""
     op(
         f"{name}(Tensor self) -> Tensor",
@@ -175,6 +176,8 @@ def _of_floats(name, test, *, doc=None):
         shape=truth_like,
         batching=Batching.POINTWISE,
         doc=doc,
+        out=out,
+        out_dtype=exactly(lambda want, have: f"{name} does not support non-boolean outputs."),
     )
 
 
@@ -186,6 +189,7 @@ _of_floats(
     >>> torch.isnan(torch.tensor([1.0, float("nan")]))
     tensor([False,  True])
     """,
+    out=False,
 )
 _of_floats(
     "isinf",
@@ -195,6 +199,7 @@ _of_floats(
     >>> torch.isinf(torch.tensor([1.0, float("-inf"), float("nan")]))
     tensor([False,  True, False])
     """,
+    out=False,
 )
 _of_floats(
     "isposinf",
@@ -256,11 +261,14 @@ def isclose(self, other, rtol, atol, equal_nan):
         )
     close = self == other
     if equal_nan and self._array.dtype.kind in "fcV":
-        close.__ior__((self != self).__iand__(other != other))
+        close.__ior__(aten.bitwise_and(self != self, other != other))
     if rtol == 0 and atol == 0:
         return close
+    kind = self._array.dtype.kind
+    if kind in "iub":  # the difference of unsigned numbers would wrap around
+        other = other.to(dt.get_default_dtype())
     allowed = (other * rtol).abs() + atol
-    error = (self - other).abs() if self._array.dtype.kind != "b" else (self ^ other)
+    error = ((self.to(dt.get_default_dtype()) if kind == "b" else self) - other).abs()
     close.__ior__(aten.isfinite(error).__iand__(error <= allowed))
     return close
 

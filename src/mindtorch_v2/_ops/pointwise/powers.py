@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.tensor import Tensor
 from ..._dispatch.facts import Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel
@@ -162,7 +163,7 @@ def _pow_self_grad(g, self, exponent):
 
 def _is_flat(exponent):
     """Where a power of 0 stays 0 (or 1) as the exponent moves."""
-    if exponent._array.dtype.kind == "c":
+    if exponent.dtype.is_complex:
         return aten.logical_and(aten.real(exponent) >= 0, aten.imag(exponent) == 0)
     return exponent >= 0
 
@@ -202,7 +203,7 @@ def _pow_of_number_grad(g, self, exponent, result):
         return aten.where(flat, 0.0, g * (result * -math.inf))
     log = math.log(self) if not isinstance(self, complex) and self > 0 else complex(np.log(complex(self)))
     if isinstance(log, complex) and not isinstance(self, complex):
-        log = log if result._array.dtype.kind == "c" else math.nan
+        log = log if result.dtype.is_complex else math.nan
     return g * conj(result * log)
 
 
@@ -211,7 +212,7 @@ pow_of_number.vjp(exponent=_pow_of_number_grad)
 composite(
     "square(Tensor self) -> Tensor",
     lambda self: aten.pow(self, 2),
-    out=True,
+    out_form=lambda self, out: aten.pow(self, 2, out=out),
     doc="""The square of each element.
 
     >>> torch.square(torch.tensor([2.0, -3.0]))
@@ -223,14 +224,26 @@ composite("square_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.pow_(self,
 
 def _wide(t):
     """float_power computes in double precision."""
-    return aten.to(t, dtype=dt.complex128 if t._array.dtype.kind == "c" else dt.float64)
+    return aten.to(t, dtype=dt.complex128 if t.dtype.is_complex else dt.float64)
+
+
+def _float_power_into(self, exponent, out):
+    operands = [one.dtype if isinstance(one, Tensor) else dt.number_dtype(one) for one in (self, exponent)]
+    wanted = dt.complex128 if any(kind.is_complex for kind in operands) else dt.float64
+    if out.dtype is not wanted:
+        raise RuntimeError(
+            f"the output given to float_power has dtype {out.dtype.scalar_name} but the operation's result requires dtype "
+            f"{wanted.scalar_name}"
+        )
+    self, exponent = (aten.to(one, dtype=wanted) if isinstance(one, Tensor) else one for one in (self, exponent))
+    return aten.pow(self, exponent, out=out)
 
 
 composite(
     "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     lambda self, exponent: aten.pow(_wide(self), exponent),
     samples=lambda make: [(make(3, 4), 2.5)],
-    out=True,
+    out_form=_float_power_into,
     doc="""Powers computed in double precision, whatever the operands are.
 
     >>> torch.float_power(torch.tensor([2, 3]), 2)
@@ -240,18 +253,18 @@ composite(
 composite(
     "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
     lambda self, exponent: aten.pow(_wide(self), _wide(exponent)),
-    out=True,
+    out_form=_float_power_into,
 )
 composite(
     "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
     lambda self, exponent: aten.pow(self, _wide(exponent)),
     samples=lambda make: [(2.0, make(3, 4))],
-    out=True,
+    out_form=_float_power_into,
 )
 
 
 def _float_power_in_place(self, exponent):
-    wanted = dt.complex128 if self._array.dtype.kind == "c" else dt.float64
+    wanted = dt.complex128 if self.dtype.is_complex else dt.float64
     if self.dtype is not wanted:
         raise RuntimeError(
             "the base given to float_power_ has dtype "

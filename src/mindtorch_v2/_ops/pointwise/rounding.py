@@ -8,11 +8,12 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Batching, ComplexError, Promotion
+from ..._dispatch.facts import Batching, ComplexError, Layout, OutGrad, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, no_kernel
-from .._support.elementwise import need_float, need_real
+from .._support.elementwise import need_real
 from .._support.flops import per_element
+from .._support.out_rules import exactly
 from .arithmetic import conj, count, zero_grad
 
 _array = np.array
@@ -95,6 +96,9 @@ def round_(self, out=None):
 round_.vjp(self=zero_grad)
 
 
+_MOST_DECIMALS = 308  # the largest power of ten in float64
+
+
 @op(
     "round.decimals(Tensor self, *, int decimals) -> Tensor",
     promote=Promotion.SAME,
@@ -106,9 +110,10 @@ round_.vjp(self=zero_grad)
 def round_decimals(self, decimals, out=None):
     if self.dtype.kind in "iub":
         raise no_kernel("round_cpu", self)
+    need_real("round_vml_cpu", self)
     if decimals == 0:
         return np.rint(self, out)
-    scale = _array(10.0 ** abs(decimals), self.dtype)
+    scale = _array(10.0 ** abs(decimals) if abs(decimals) <= _MOST_DECIMALS else np.inf, self.dtype)
     if decimals > 0:
         return np.divide(np.rint(np.multiply(self, scale)), scale, out)
     return np.multiply(np.rint(np.divide(self, scale)), scale, out)
@@ -209,7 +214,8 @@ def nextafter(self, other, out=None):
     >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) > 1
     tensor([True])
     """
-    need_float("nextafter_cpu", self)
+    if self.dtype.kind in "iubc":
+        raise TypeError("only floating point numbers have a next one")
     return np.nextafter(self, other, out)
 
 
@@ -218,9 +224,12 @@ nextafter.vjp(self=lambda g, self, other: aten.where(self != other, g, 0.0), oth
 
 @op(
     "heaviside(Tensor self, Tensor values) -> Tensor",
+    layout=Layout.OPERANDS,
     inplace=True,
     shape=lambda self, values: (np.broadcast_shapes(self._array.shape, values._array.shape), self._array.dtype),
     batching=Batching.POINTWISE,
+    out_dtype=exactly(lambda want, have: "heaviside is not yet implemented for tensors with different dtypes."),
+    out_grad=OutGrad.WRITTEN,
 )
 def heaviside(self, values):
     """0 for negative elements, 1 for positive ones, `values` where an element is 0.
@@ -281,7 +290,7 @@ frexp.vjp(self=lambda g, result1: g / result1.exp2())
 def _of_integers(name, ufunc, *, doc=None):
     def kernel(self, other, out=None):
         if self.dtype.kind not in "iu":
-            raise no_kernel(f"{name}_cpu", self)
+            raise TypeError("only integers have divisors")
         return ufunc(self, other, out)
 
     op(

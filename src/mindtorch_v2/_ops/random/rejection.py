@@ -1,6 +1,7 @@
 """Distributions sampled by rejection: poisson, binomial, gamma, dirichlet.
 
-How many uniform numbers an element takes depends on their values, so elements are sampled one after another.
+How many uniform numbers an element takes depends on their values, so elements are sampled one after another. Parameters for
+which no try would ever be accepted (nan, infinities) are answered before the first, and a search ends after `_MOST_TRIES`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,14 @@ from .._support.common import like_first
 from .._support.factory import like
 from .uniform_normal import float_only, source_of
 
+# At least every third try of these methods is accepted; this many in a row are refused once in 10**1700 times.
+_MOST_TRIES = 10_000
+_HUGE = 1e300  # from here on the spread is far below the last digit, and a logarithm of a factorial would overflow
+
+
+def _never(name: str) -> RuntimeError:
+    return RuntimeError(f"{name}: no sample was accepted in {_MOST_TRIES} tries")
+
 
 def _each(sample: Callable[..., float], source: Generator, *operands: np.ndarray) -> np.ndarray:
     """A sample for each element of the operands, which are broadcast to one shape."""
@@ -31,17 +40,19 @@ def _each(sample: Callable[..., float], source: Generator, *operands: np.ndarray
 
 
 def _poisson(source: Generator, rate: float) -> float:
+    if rate >= _HUGE:
+        return rate
     if rate >= 10:
         return _poisson_large(source, rate)
     if rate == 0:
         return 0.0
     # Count how many uniform numbers can be multiplied until the product falls below exp(-rate).
-    limit, product, count = math.exp(-rate), 1.0, 0
-    while True:
+    limit, product = math.exp(-rate), 1.0
+    for count in range(_MOST_TRIES):
         product *= source.uniform()
         if product <= limit:
             return float(count)
-        count += 1
+    raise _never("poisson")
 
 
 def _poisson_large(source: Generator, rate: float) -> float:
@@ -50,7 +61,7 @@ def _poisson_large(source: Generator, rate: float) -> float:
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     bound = 0.9277 - 3.6224 / (b - 2)
-    while True:
+    for _ in range(_MOST_TRIES):
         u = source.uniform() - 0.5
         v = source.uniform()
         edge = 0.5 - abs(u)
@@ -63,6 +74,7 @@ def _poisson_large(source: Generator, rate: float) -> float:
             k + 1
         ):
             return float(k)
+    raise _never("poisson")
 
 
 @op(
@@ -78,7 +90,7 @@ def poisson(self, generator):
     tensor([0.])
     """
     float_only(self.dtype, "poisson_cpu")
-    if self.size and self.min() < 0:
+    if not (self >= 0).all():  # also where one is nan
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return _each(_poisson, source_of(generator), self)
 
@@ -115,8 +127,10 @@ def _binomial(source: Generator, count: float, chance: float) -> float:
         return 0.0
     if chance >= 1:
         return count
-    if math.isnan(chance):
+    if math.isnan(chance) or math.isnan(count):
         return math.nan
+    if count >= _HUGE:
+        return count * chance
     low = min(chance, 1 - chance)
     sample = _binomial_rejection if count * low >= 10 else _binomial_gaps
     successes = sample(source, count, low)
@@ -125,13 +139,14 @@ def _binomial(source: Generator, count: float, chance: float) -> float:
 
 def _binomial_gaps(source: Generator, count: float, chance: float) -> float:
     """Add up gaps between successes, which are geometric, until they pass the end."""
-    scale, passed, successes = math.log1p(-chance), 0.0, 0
-    while True:
+    scale, passed = math.log1p(-chance), 0.0
+    for successes in range(_MOST_TRIES):
         u = source.uniform()
-        passed += math.ceil(math.log(u) / scale) if u > 0 else math.inf
+        gap = math.log(u) / scale if u > 0 else math.inf
+        passed += math.ceil(gap) if gap < _HUGE else gap
         if passed > count:
             return float(successes)
-        successes += 1
+    raise _never("binomial")
 
 
 def _binomial_rejection(source: Generator, count: float, chance: float) -> float:
@@ -144,7 +159,7 @@ def _binomial_rejection(source: Generator, count: float, chance: float) -> float
     odds = chance / (1 - chance)
     alpha = (2.83 + 5.1 / b) * deviation
     mode = math.floor((count + 1) * chance)
-    while True:
+    for _ in range(_MOST_TRIES):
         u = source.uniform() - 0.5
         v = source.uniform()
         edge = 0.5 - abs(u)
@@ -165,6 +180,7 @@ def _binomial_rejection(source: Generator, count: float, chance: float) -> float
         )
         if height <= limit:
             return float(k)
+    raise _never("binomial")
 
 
 @op(
@@ -181,6 +197,7 @@ def binomial(count, prob, generator):
     tensor([10.])
     """
     float_only(count.dtype, "binomial_cpu")
+    float_only(prob.dtype, "binomial_cpu")
     return _each(_binomial, source_of(generator), count, prob)
 
 
@@ -192,6 +209,8 @@ _THIRD = float(np.float32(1 / 3))  # with the digits that torch uses
 
 def _gamma(source: Generator, alpha: float) -> float:
     """The standard gamma distribution by Marsaglia and Tsang's method; `alpha` below 1 is boosted by 1 first."""
+    if not 0 <= alpha < _HUGE:
+        return alpha if alpha > 0 else math.nan
     scale = 1.0
     if alpha < 1:
         if alpha == 0:
@@ -200,7 +219,7 @@ def _gamma(source: Generator, alpha: float) -> float:
         alpha += 1
     d = alpha - _THIRD
     c = 1 / math.sqrt(9 * d)
-    while True:
+    for _ in range(_MOST_TRIES):
         x = source.normal()
         y = 1 + c * x
         if y <= 0:
@@ -210,6 +229,7 @@ def _gamma(source: Generator, alpha: float) -> float:
         square = x * x
         if u < 1 - 0.0331 * square * square or math.log(u) < 0.5 * square + d * (1 - v + math.log(v)):
             return scale * d * v
+    raise _never("gamma")
 
 
 @op(

@@ -13,7 +13,7 @@ from ..._core.box_muller import fused
 from ..._core.rng import Generator, default_generator
 from ..._core.tensor import Tensor
 from ..._dispatch.errors import torch_error
-from ..._dispatch.facts import Batching, Promotion, Surface
+from ..._dispatch.facts import Batching, Layout, Promotion, Surface
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first, no_kernel, np_dtype
 from .._support.factory import LIKE, OPTIONS, check_options, checked_size, like, memory_order, sized
@@ -401,6 +401,7 @@ normal_float_tensor.vjp(std=lambda g: aten.zeros_like(g))
 
 @op(
     "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     node="NormalBackward3",
     promote=Promotion.SAME,
     samples=lambda make: [],

@@ -6,20 +6,26 @@ import numpy as np
 
 from ..._dispatch.facts import Batching
 from ..._dispatch.registry import op
-from .._support.common import no_kernel, normal_dims, reduced_shape
+from .._support.common import no_kernel, normal_dim, normal_dims, reduced_shape
 from .._support.elementwise import need_float
 from ._histogram_checks import bounds, check_bins, check_edges, check_weight
 
 _INT64 = np.dtype(np.int64)
+_MOST_BINS = np.iinfo(np.int64).max // 8
 
 
 def _count(self, dims):
     return np.asarray(np.count_nonzero(self, axis=dims)).astype(np.int64, copy=False)
 
 
+def _no_dim(dim):
+    """None, after a dim of a number without dims was checked."""
+    normal_dim(dim, 0)
+
+
 op(
     "count_nonzero(Tensor self, int? dim=None) -> Tensor",
-    lambda self, dim: _count(self, None if dim is None or not self.ndim else normal_dims((dim,), self.ndim)),
+    lambda self, dim: _count(self, None if dim is None else normal_dims((dim,), self.ndim) if self.ndim else _no_dim(dim)),
     nondiff=True,
     shape=lambda self, dim: (reduced_shape(self._array.shape, None if dim is None else (dim,), False), _INT64),
     samples=lambda make: [(make.ints(3, 3, 4),), (make.ints(3, 3, 4), 1)],
@@ -29,6 +35,7 @@ op(
     >>> torch.count_nonzero(torch.tensor([0, 3, 0, 5]))
     tensor(2)
     """,
+    out=False,
 )
 op(
     "count_nonzero.dim_IntList(Tensor self, int[1] dim) -> Tensor",
@@ -37,6 +44,7 @@ op(
     shape=lambda self, dim: (reduced_shape(self._array.shape, dim, False), _INT64),
     samples=lambda make: [(make.ints(3, 3, 4), (0, 1))],
     batching=Batching.REDUCTION,
+    out=False,
 )
 
 
@@ -44,6 +52,7 @@ op(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
     nondiff=True,
     samples=lambda make: [(make.ints(5, 12),), (make.ints(5, 12), None, 8)],
+    out=False,
 )
 def bincount(self, weights, minlength):
     """How often each non-negative integer occurs, or the sum of its weights.
@@ -59,6 +68,8 @@ def bincount(self, weights, minlength):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
+    if self.size and self.max() > _MOST_BINS:  # np.bincount overflows
+        raise RuntimeError(f"Storage size calculation overflowed with sizes=[{int(self.max()) + 1}]")
     counts = np.bincount(self, weights, minlength)
     if weights is None:
         return counts.astype(np.int64, copy=False)

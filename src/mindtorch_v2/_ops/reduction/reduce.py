@@ -8,13 +8,15 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.threads import threads
-from ..._dispatch.facts import Autocast, Batching
+from ..._dispatch.facts import Autocast, Batching, Layout
+from ..._dispatch.out_dtypes import castable
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim, normal_dims, np_dtype, reduced_shape
 from .._support.elementwise import need_real
 from .._support.flops import per_element
 from .._support.half import is_narrow
-from .._support.out_rules import like_self, like_self_as_extremes
+from .._support.out_rules import computes_in_out, like_self_as_extremes
+from ..creation.copy import converted
 from ..pointwise.arithmetic import conj
 
 _INT64 = np.dtype(np.int64)
@@ -75,14 +77,20 @@ def _sum_dtype(array, dtype):
     return _INT64 if array.dtype.kind in "iub" else array.dtype
 
 
+def _real(array, wanted):
+    """The array in a real dtype, with torch's warning, where it is complex and such a dtype is wanted."""
+    return converted(array, wanted) if array.dtype.kind in "cW" and wanted.kind not in "cWb" else array
+
+
 def add_up(array, axes, keepdim, dtype):
     """The sum in the dtype that `sum(dtype=...)` gives."""
     wanted = _sum_dtype(array, dtype)
+    array = _real(array, wanted)
     if wanted.kind == "V":  # extension floats are summed in float32: in their own precision long sums stop growing
         return np.asarray(_add_reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
     if wanted is _BOOL:
         return np.logical_or.reduce(array, axes, None, None, keepdim)
-    if wanted is not array.dtype and wanted.kind in "iu" and array.dtype.kind in "fcV":
+    if wanted is not array.dtype and wanted.kind in "iu" and array.dtype.kind in "fV":
         array = array.astype(wanted)
     return _add_reduce(array, axes, wanted, None, keepdim)
 
@@ -109,6 +117,7 @@ def expand_reduced(g, shape, dim, keepdim):
     shape=lambda self, dtype: _sum_shape(self, None, False, dtype),
     batching=Batching.REDUCTION,
     flops=per_element(1),
+    out=False,
 )
 def sum_all(self, dtype):
     """The sum of all elements, or along one or several dims.
@@ -134,6 +143,7 @@ sum_all.vjp(self=lambda g, self_shape: aten.expand(g, self_shape))
     batching=Batching.REDUCTION,
     flops=per_element(1),
     out_overload="IntList_out",
+    out_rule=computes_in_out,
 )
 def sum_dims(self, dim, keepdim, dtype):
     axes = axes_of(dim, self.ndim)
@@ -163,6 +173,21 @@ def mean_dtype(array, dtype, name="mean"):
     return wanted
 
 
+def _mean_into(op, args, out):
+    """Means of all elements go into what these can be cast to, and are computed in that dtype."""
+    if not dt.can_cast(dt.from_numpy(mean_dtype(args[0]._array, args[-1])), out.dtype):
+        raise RuntimeError(f"mean.dtype_out(): input types can't be cast to the desired output type {out.dtype.scalar_name}")
+    return computes_in_out(op, args, out)
+
+
+def _mean_along_into(op, args, out):
+    """Means along dims are computed in the dtype of any floating tensor: complex ones lose what it cannot hold."""
+    mean_dtype(args[0]._array, args[-1])
+    if not (out.dtype.is_floating_point or out.dtype.is_complex):
+        castable(dt.get_default_dtype(), out.dtype)
+    return computes_in_out(op, args, out)
+
+
 def _average(total, count):
     """total / count, into total itself where that is an array."""
     if total.__class__ is np.ndarray and total.ndim:
@@ -174,6 +199,7 @@ def _mean(self, axes, keepdim, dtype, count):
     if dtype is None and self.dtype is _FLOAT32:
         return _average(_add_float32(self, axes, keepdim), count)
     wanted = mean_dtype(self, dtype)
+    self = _real(self, wanted)
     if is_narrow(wanted):
         return np.asarray(_average(_add_reduce(self, axes, _FLOAT32, None, keepdim), count)).astype(wanted)
     return _average(_add_reduce(self, axes, wanted, None, keepdim), count)
@@ -185,6 +211,7 @@ def _mean(self, axes, keepdim, dtype, count):
     batching=Batching.REDUCTION,
     flops=per_element(1),
     out_overload="dtype_out",
+    out_rule=_mean_into,
 )
 def mean_all(self, dtype):
     """The mean of all elements, or along one or several dims.
@@ -206,6 +233,7 @@ mean_all.vjp(self=lambda g, self_shape: aten.expand(g, self_shape) / math.prod(s
     batching=Batching.REDUCTION,
     flops=per_element(1),
     out_overload="out",
+    out_rule=_mean_along_into,
 )
 def mean_dims(self, dim, keepdim, dtype):
     axes = axes_of(dim, self.ndim)
@@ -226,6 +254,7 @@ mean_dims.vjp(
 
 def _multiply_up(array, axes, keepdim, dtype):
     wanted = _sum_dtype(array, dtype)
+    array = _real(array, wanted)
     if wanted.kind == "V":
         return np.asarray(np.multiply.reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
     return np.multiply.reduce(array, axes, wanted, None, keepdim)
@@ -237,6 +266,7 @@ def _multiply_up(array, axes, keepdim, dtype):
     autocast=Autocast.FLOAT32,
     batching=Batching.ALONG_DIM,
     flops=per_element(1),
+    out=False,
 )
 def prod(self, dtype):
     """The product of all elements, or along `dim`.
@@ -280,6 +310,7 @@ prod.vjp(self=_prod_grad)
 
 @op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     node="ProdBackward1",
     shape=lambda self, dim, keepdim, dtype: _sum_shape(self, (dim,), keepdim, dtype),
     samples=by_dim,
@@ -287,6 +318,7 @@ prod.vjp(self=_prod_grad)
     batching=Batching.ALONG_DIM,
     flops=per_element(1),
     out_overload="int_out",
+    out_rule=computes_in_out,
 )
 def prod_dim(self, dim, keepdim, dtype):
     return _multiply_up(self, normal_dims((dim,), self.ndim), keepdim, dtype)
@@ -378,6 +410,7 @@ def _extreme(name, reduce, find, docs):  # noqa: C901  declares four ops
 
     @op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        layout=Layout.ROW_MAJOR,
         node=f"{name.title()}Backward0",
         shape=_pair_shape,
         samples=by_dim,
@@ -387,10 +420,13 @@ def _extreme(name, reduce, find, docs):  # noqa: C901  declares four ops
     def along(self, dim, keepdim):
         if not self.ndim:
             normal_dim(dim, 0)
+            if self.dtype.kind == "c":
+                raise RuntimeError(f"{name}(): does not support complex input")
             return self.copy(), np.zeros((), np.int64)
         if not self.size:
             _check_not_empty(name + "()", self, dim)
         if self.dtype is not _FLOAT32 and self.dtype.kind == "c":
+            normal_dim(dim, self.ndim)
             raise RuntimeError(f"{name}(): does not support complex input")
         if keepdim:
             return reduce(self, dim, None, None, True), find(self, dim, None, keepdims=True)
@@ -443,7 +479,9 @@ def _extreme(name, reduce, find, docs):  # noqa: C901  declares four ops
             for d in axes:
                 _check_not_empty(f"a{name}()", self, d)
         if self.dtype is not _FLOAT32:
-            need_real(f"{name}_values_cpu", self)
+            normal_dims(() if dim is None else dim, self.ndim)
+            if self.size:
+                need_real(f"{name}_values_cpu", self)
         try:
             return reduce(self, axes, None, None, keepdim)
         except ValueError:
@@ -535,11 +573,11 @@ def _both_shapes(self, dim, keepdim):
 
 @op(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    layout=Layout.ROW_MAJOR,
     takes_all_grads=True,
     shape=_both_shapes,
     samples=lambda make: [(make(3, 4),), (make(3, 4), {"dim": 1}), (make(3, 4), {"dim": 0, "keepdim": True})],
     batching=Batching.ALONG_DIM,
-    out_rule=like_self,
 )
 def aminmax(self, dim, keepdim):
     """The smallest and the largest element, of the whole tensor or along `dim`.
@@ -578,6 +616,11 @@ def _truth_dtype(array):
     return array.dtype if array.dtype == np.uint8 else _BOOL  # torch's first bool was uint8, and stays so here
 
 
+def _tested_dims(dim, ndim):
+    """The dims to reduce; an empty list of them means none here, where other reductions take it for all."""
+    return None if dim is None else normal_dims(dim, ndim) if len(dim) else ()
+
+
 def _truth(name, reduce, *, doc=None):
     def test(self, axes, keepdim):
         truth = reduce(self, axes, None, None, keepdim)
@@ -594,7 +637,7 @@ def _truth(name, reduce, *, doc=None):
     )
     op(
         f"{name}.dim(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor",
-        lambda self, dim, keepdim: test(self, normal_dims(dim, self.ndim) if dim is not None else None, keepdim),
+        lambda self, dim, keepdim: test(self, _tested_dims(dim, self.ndim), keepdim),
         nondiff=True,
         samples=by_dims,
         shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _truth_dtype(self._array)),

@@ -6,12 +6,14 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Batching
+from ..._dispatch.facts import Batching, Layout
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, home_of, like_first, no_kernel, normal_dim, normal_dims, np_dtype
 from .._support.elementwise import log_add_exp, need_float, need_real
 from .._support.flops import per_element
 from .._support.half import is_narrow
+from .._support.out_rules import computes_in_out
+from ..creation.copy import converted
 from ..pointwise.arithmetic import conj
 
 _INT64 = np.dtype(np.int64)
@@ -27,6 +29,8 @@ def _running(ufunc, array, dim, wanted):
     dim = normal_dim(dim, array.ndim)
     if not array.ndim or not array.size:
         return array.astype(wanted)
+    if array.dtype.kind == "c" and wanted.kind not in "cb":
+        array = converted(array, wanted)
     carried = _FLOAT32 if is_narrow(wanted) else wanted
     scan = ufunc.accumulate(array.astype(carried, copy=False), dim, carried)
     return scan if carried is wanted else scan.astype(wanted, copy=False)
@@ -38,7 +42,8 @@ def _sum_dtype(array, dtype):
 
 def _totals(name, ufunc, array, dim, dtype):
     wanted = _sum_dtype(array, dtype)
-    if wanted.kind == "b":
+    if wanted.kind == "b" and array.ndim and array.size:
+        normal_dim(dim, array.ndim)
         raise no_kernel(f"{name}_out_cpu", wanted)
     return _running(ufunc, array, dim, wanted)
 
@@ -52,11 +57,13 @@ def _scan_shape(self, dim, dtype):
 
 @op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     inplace=True,
     shape=_scan_shape,
     samples=_one_dim,
     batching=Batching.ALONG_DIM,
     flops=per_element(1),
+    out_rule=computes_in_out,
 )
 def cumsum(self, dim, dtype):
     """The sum of the elements so far along `dim`.
@@ -82,11 +89,13 @@ cumsum.vjp(self=_cumsum_grad)
 
 @op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     inplace=True,
     shape=_scan_shape,
     samples=_one_dim,
     batching=Batching.ALONG_DIM,
     flops=per_element(1),
+    out_rule=computes_in_out,
 )
 def cumprod(self, dim, dtype):
     """The product of the elements so far along `dim`.
@@ -138,6 +147,7 @@ def cumprod_backward(grad, input, dim, output):
 def _extreme(name, ufunc, *, doc=None):
     @op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        layout=Layout.ROW_MAJOR,
         samples=_one_dim,
         shape=lambda self, dim: [(self._array.shape, self._array.dtype), (self._array.shape, _INT64)],
         batching=Batching.ALONG_DIM,
@@ -199,6 +209,7 @@ def cummaxmin_backward(grad, input, indices, dim):
 
 @op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     shape=like_first,
     samples=_one_dim,
     batching=Batching.ALONG_DIM,
@@ -210,6 +221,7 @@ def logcumsumexp(self, dim):
     >>> torch.logcumsumexp(torch.tensor([0.0, 0.0]), dim=0)
     tensor([0.0000, 0.6931])
     """
+    normal_dim(dim, self.ndim)
     need_float("logcumsumexp_out_cpu", self, "iub")
     if self.dtype.kind != "c" or not self.ndim:
         return _running(np.logaddexp, self, dim, self.dtype)
@@ -220,6 +232,10 @@ def logcumsumexp(self, dim):
     return result
 
 
+# Stands for the logarithm of 0: as low as a dtype goes; any other holds the number of bfloat16.
+_LOWEST = {dt.float64: float(np.finfo(np.float64).min), dt.float16: float(np.finfo(np.float16).min)}
+
+
 def _logcumsumexp_grad(g, self, dim, result):
     """Each sign on its own, as logarithms, so that nothing overflows."""
     if not self._array.size or not self._array.ndim:
@@ -227,7 +243,7 @@ def _logcumsumexp_grad(g, self, dim, result):
     if g._array.dtype.kind == "c":  # a complex logarithm needs no split by sign
         turned = aten.flip(conj(g).log() - result, (dim,))
         return conj((aten.flip(aten.logcumsumexp(turned, dim), (dim,)) + self).exp())
-    lowest = aten.scalar_tensor(float(np.finfo(np.float64 if g._array.dtype == np.float64 else np.float32).min), dtype=g.dtype)
+    lowest = aten.scalar_tensor(_LOWEST.get(g.dtype, -3.3e38), dtype=g.dtype)
     logs = g.abs().log()
     positive = aten.where(g > 0, logs, lowest)
     negative = aten.where(g < 0, logs, lowest)

@@ -103,6 +103,7 @@ unique_dim.vjp(self=_no_derivative("unique_dim"))
     "-> (Tensor, Tensor, Tensor)",
     samples=lambda make: [(make.ints(2, 8),), (make.ints(2, 4, 2), True, True, 0)],
     handwritten=Surface.BOTH,
+    out=False,
 )
 def unique_consecutive(self, return_inverse, return_counts, dim):
     """Leaves out elements that equal the one before.
@@ -173,6 +174,7 @@ def _side(right, side, name):
 
 def _look_up(edges, values, side, out_int32, sorter, name):
     need_real("searchsorted_out_cpu", edges)
+    need_real("searchsorted_out_cpu", np.asarray(values))
     if sorter is not None:
         if sorter.shape != edges.shape:
             raise RuntimeError(
@@ -266,6 +268,7 @@ def bucketize(self, boundaries, out_int32, right):
     nondiff=True,
     samples=lambda make: [(0.5, make(5))],
     shape=lambda self, boundaries, out_int32, right: ((), _index_dtype(out_int32)),
+    out=False,
 )
 def bucketize_number(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)
@@ -275,7 +278,15 @@ def bucketize_number(self, boundaries, out_int32, right):
 # ---------------------------------------------------------------- isin
 
 
+def _check_isin(*operands):
+    for operand in operands:
+        kind = dt.from_numpy(operand.dtype) if isinstance(operand, np.ndarray) else dt.number_dtype(operand)
+        if kind is dt.bool_ or kind.is_complex:
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {kind.scalar_name}")
+
+
 def _is_in(elements, tests, invert):
+    _check_isin(elements, tests)
     elements, tests = _promoted(elements, tests)
     return np.isin(elements, tests, invert=invert)
 
@@ -301,6 +312,7 @@ def isin(elements, test_elements, assume_unique, invert):
     samples=lambda make: [(make.ints(3, 4), 1)],
 )
 def isin_number(elements, test_element, assume_unique, invert):
+    _check_isin(elements, test_element)
     return np.not_equal(elements, test_element) if invert else np.equal(elements, test_element)
 
 
@@ -311,6 +323,7 @@ def isin_number(elements, test_element, assume_unique, invert):
     samples=lambda make: [(1, make.ints(3, 4))],
 )
 def isin_of_number(element, test_elements, assume_unique, invert):
+    _check_isin(element, test_elements)
     return np.asarray(bool((test_elements == element).any()) != invert)
 
 

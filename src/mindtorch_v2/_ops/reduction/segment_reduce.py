@@ -87,6 +87,7 @@ def _reduced_shape(data, reduce, lengths, indices, offsets, axis, unsafe, initia
     samples=lambda make: [
         (make(5, 2), name, {"lengths": make.ints(1, 1).new_tensor([2, 3])}) for name in ("sum", "mean", "prod", "max")
     ],
+    out=False,
 )
 def segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
     """Sums, means, products or extremes of consecutive segments of a dim.

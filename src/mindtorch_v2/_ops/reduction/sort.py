@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.keys import AUTOGRAD
-from ..._dispatch.facts import Batching
+from ..._core.layout import dense_like
+from ..._dispatch.facts import Batching, Layout
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import like_first, normal_dim, reduced_shape
+from .._support.common import like_first, no_kernel, normal_dim, reduced_shape
 from .._support.elementwise import need_real
 from ..indexing.scatter import positions
 
@@ -49,7 +50,7 @@ def _like_layout(array, result):
     """`result` in the memory order of `array`."""
     if array.flags.c_contiguous:
         return result
-    copy = np.empty_like(array, result.dtype)
+    copy = dense_like(array, result.dtype)
     copy[...] = result
     return copy
 
@@ -118,7 +119,7 @@ composite(
     lambda self, dim, descending: aten.sort(self, dim, descending)[1],
     samples=lambda make: [(make(3, 4),)],
     batching=Batching.ALONG_DIM,
-    out=True,
+    out=False,
     doc="""The positions that sort a tensor along `dim`.
 
     >>> torch.argsort(torch.tensor([3, 1, 2]))
@@ -169,11 +170,13 @@ def topk(self, k, dim, largest, sorted):
     values=tensor([3, 2]),
     indices=tensor([0, 2]))
     """
-    _no_complex("topk", self)
     dim = normal_dim(dim, self.ndim)
     n = self.shape[dim] if self.ndim else 1
     if not 0 <= k <= n:
         raise RuntimeError("selected index k out of range")
+    _no_complex("topk", self)
+    if self.dtype.kind == "b":
+        raise RuntimeError("topk does not support bool dtypes on CPU")
     if not self.ndim:
         return self.copy(), np.zeros((), _INT64)
     lead = (slice(None),) * dim
@@ -222,11 +225,12 @@ def kthvalue(self, k, dim, keepdim):
     values=tensor(2),
     indices=tensor(2))
     """
-    need_real("kthvalue_cpu", self)
     dim = normal_dim(dim, self.ndim)
     n = self.shape[dim] if self.ndim else 1
+    _no_elements("kthvalue", self, dim)
     if not 1 <= k <= n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    _need_order("kthvalue_cpu", self)
     if not self.ndim:
         return self.copy(), np.zeros((), _INT64)
     places = _order(self, dim, False)[(slice(None),) * dim + (slice(k - 1, k),)]
@@ -236,6 +240,12 @@ def kthvalue(self, k, dim, keepdim):
 kthvalue.vjp(self=_reduced_grad)
 
 # ---------------------------------------------------------------- median
+
+
+def _need_order(name, array):
+    """NotImplementedError for what has no k-th value in torch: complex numbers and bools."""
+    if array.dtype.kind in "cb":
+        raise no_kernel(name, array)
 
 
 def _is_nan(array):
@@ -254,9 +264,9 @@ def _median_place(array, dim, ignore_nan):
 
 
 def _median_of_all(self, ignore_nan):
-    need_real("median_cpu", self)
     if not self.size:
-        return np.array(np.nan if self.dtype.kind in "fV" else np.iinfo(self.dtype).min, self.dtype)
+        return np.array(np.iinfo(self.dtype).min if self.dtype.kind in "iu" else np.nan, self.dtype)
+    _need_order("median_cpu", self)
     flat = self.reshape(-1)
     return flat[_median_place(flat, 0, ignore_nan)].reshape(())
 
@@ -278,6 +288,7 @@ def _declare_median(name, ignore_nan, *, doc=None):
 
     @op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        layout=Layout.ROW_MAJOR,
         shape=_reduced_pair,
         node=f"{name.capitalize()}Backward1",
         samples=lambda make: [(make(3, 4), 1), (make(3, 5), 0, True)],
@@ -287,7 +298,7 @@ def _declare_median(name, ignore_nan, *, doc=None):
     def along(self, dim, keepdim):
         dim = normal_dim(dim, self.ndim)
         _no_elements(name, self, dim)
-        need_real("median_out", self)
+        _need_order("median_out", self)
         if not self.ndim:
             return self.copy(), np.zeros((), _INT64)
         return _pick(self, _median_place(self, dim, ignore_nan), dim, keepdim)

@@ -8,12 +8,14 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Autocast, Batching
+from ..._dispatch.facts import Autocast, Batching, Layout
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import normal_dim, normal_dims, np_dtype, reduced_shape
+from .._support.common import no_kernel, normal_dim, normal_dims, np_dtype, reduced_shape
 from .._support.flops import per_element
 from .._support.half import is_narrow
+from .._support.out_rules import computes_in_out
 from .._support.warn import warn
+from ..creation.copy import converted
 from ..pointwise.arithmetic import conj
 from ..pointwise.scalar_forms import mul_number
 from .reduce import add_up, axes_of, by_dims, expand_reduced, reduced_numel, unsqueezed
@@ -56,7 +58,7 @@ def _moments(self, dim, correction, keepdim, name):
     centered = np.subtract(work, mean)
     square = np.multiply(centered, centered) if centered.dtype.kind != "c" else centered.real**2 + centered.imag**2
     total = np.add.reduce(square, axes, None, None, keepdim)
-    variance = np.divide(total, max(0, count - correction))
+    variance = np.divide(total, max(0, count - correction) if count else 0)  # of nothing, it is nan whatever the correction
     return mean if keepdim else np.squeeze(mean, axes), variance
 
 
@@ -72,8 +74,11 @@ def var_grad(g, self, dim, correction, keepdim):
     freedom = (math.prod(shape) if everything else reduced_numel(shape, dim)) - correction
     if not everything:
         g = unsqueezed(g, shape, dim, keepdim)
-    centered = self - (aten.mean(self) if everything else aten.mean(self, dim, True))
-    return mul_number(g, 2.0 / freedom if freedom else math.nan) * centered
+    mean = aten.mean(self) if everything else aten.mean(self, dim, True)
+    if everything and freedom <= 0:  # an infinite factor times the deviation
+        return g * aten.where(self == mean, math.nan, math.inf)
+    centered = self - mean
+    return mul_number(g, 2.0 / freedom if freedom else math.inf) * centered
 
 
 def std_grad(g, self, result, dim, correction, keepdim):
@@ -111,7 +116,6 @@ def _with_unbiased(name, returns):
         samples=lambda make: [(make(3, 4), False)],
         batching=Batching.REDUCTION,
         flops=per_element(4),
-        out=returns == "Tensor",
     )
     composite(
         f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}",
@@ -195,11 +199,13 @@ def _sum_of(parts):
 
 @op(
     f"var_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)",
+    layout=Layout.ROW_MAJOR,
     shape=_pair_shape,
     samples=_spread_samples,
     takes_all_grads=True,
     batching=Batching.REDUCTION,
     flops=per_element(4),
+    out=False,
 )
 def var_mean(self, dim, correction, keepdim):
     """The variance and the mean at once.
@@ -234,11 +240,13 @@ var_mean.jvp(
 
 @op(
     f"std_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)",
+    layout=Layout.ROW_MAJOR,
     shape=_pair_shape,
     samples=_spread_samples,
     takes_all_grads=True,
     batching=Batching.REDUCTION,
     flops=per_element(4),
+    out=False,
 )
 def std_mean(self, dim, correction, keepdim):
     """The standard deviation and the mean at once.
@@ -285,12 +293,41 @@ def _float_dtype(array):
     return dt.get_default_dtype().np if array.dtype.kind in "iub" else array.dtype
 
 
+def _need_float_out(op, args, out):
+    if not (out.dtype.is_floating_point or out.dtype.is_complex):
+        raise RuntimeError(f"logsumexp(): Expected floating point type for result tensor, but got: {out.dtype.scalar_name}")
+    return args
+
+
+def _log_sum_exp(self, dim, keepdim, dtype):
+    """The result in `dtype`, which is that of the sum as well, but for narrow ones."""
+    wanted = _float_dtype(self)
+    work = self.astype(_FLOAT32 if is_narrow(wanted) else wanted, copy=False)
+    summed = _FLOAT32 if is_narrow(dtype) else dtype
+    axes = normal_dims(dim, self.ndim)
+    if not self.size:
+        total = np.log(np.add.reduce(_in_kind(np.exp(work), summed), axes, summed, None, keepdim))
+        return np.asarray(total).astype(dtype, copy=False)
+    peak = np.maximum.reduce(work.real, axes, None, None, True)
+    peak = np.where(np.isinf(peak), np.zeros((), peak.dtype), peak)
+    total = np.log(np.add.reduce(_in_kind(np.exp(np.subtract(work, peak)), summed), axes, summed, None, True))
+    total = np.add(total, peak)
+    return (total if keepdim else np.squeeze(total, axes)).astype(dtype, copy=False)
+
+
+def _in_kind(array, dtype):
+    """The real parts of complex numbers whose sum is to be real, with torch's warning."""
+    return converted(array, dtype) if array.dtype.kind == "c" and dtype.kind != "c" else array
+
+
 @op(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     samples=by_dims,
     shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _float_dtype(self._array)),
     batching=Batching.REDUCTION,
     flops=per_element(3),
+    out_rule=_need_float_out,
+    out_kernel=_log_sum_exp,
 )
 def logsumexp(self, dim, keepdim):
     """The logarithm of the sum of exponentials along `dim`, without overflow.
@@ -298,16 +335,7 @@ def logsumexp(self, dim, keepdim):
     >>> torch.logsumexp(torch.tensor([100.0, 100.0]), dim=0)
     tensor(100.6931)
     """
-    wanted = _float_dtype(self)
-    work = self.astype(_FLOAT32 if is_narrow(wanted) else wanted, copy=False)
-    axes = normal_dims(dim, self.ndim)
-    if not self.size:
-        return np.log(np.add.reduce(np.exp(work), axes, None, None, keepdim))
-    peak = np.maximum.reduce(work.real, axes, None, None, True)
-    peak = np.where(np.isinf(peak), np.zeros((), peak.dtype), peak)
-    total = np.log(np.add.reduce(np.exp(np.subtract(work, peak)), axes, None, None, True))
-    total = np.add(total, peak)
-    return (total if keepdim else np.squeeze(total, axes)).astype(wanted, copy=False)
+    return _log_sum_exp(self, dim, keepdim, _float_dtype(self))
 
 
 def _logsumexp_grad(g, self, dim, keepdim, result):
@@ -331,6 +359,7 @@ logsumexp.vjp(self=_logsumexp_grad)
     samples=by_dims,
     batching=Batching.REDUCTION,
     flops=per_element(1),
+    out_rule=computes_in_out,
 )
 def nansum(self, dim, keepdim, dtype):
     """The sum of the elements that are not nan.
@@ -340,6 +369,8 @@ def nansum(self, dim, keepdim, dtype):
     """
     if self.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
+    if dtype is not None and dtype.is_complex and self.dtype.kind in "fV" and self.size:
+        raise no_kernel("nansum_cpu", dtype.np)
     if self.dtype.kind in "fV":
         self = np.where(np.isnan(self), np.zeros((), self.dtype), self)
     return add_up(self, axes_of(dim, self.ndim), keepdim, dtype)
@@ -368,6 +399,11 @@ def nanmean(self, dim, keepdim, dtype):
     if self._array.dtype.kind not in "fcV":
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_name}"
+        )
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: "
+            f"{dtype.scalar_name}"
         )
     counted = aten.logical_not_(aten.ne(self, self))
     count = aten.sum(counted, () if dim is None else dim, keepdim)

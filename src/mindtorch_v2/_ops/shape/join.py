@@ -8,13 +8,13 @@ import warnings
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.layout import has_channels_last
 from ..._core.size import Size
 from ..._dispatch.errors import broadcast_mismatch, torch_error
 from ..._dispatch.facts import Autocast, Surface
 from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim
-from .._support.factory import has_channels_last
 
 
 def _common(arrays):
@@ -92,7 +92,11 @@ def cat(tensors, dim):
     else:
         return joined if joined.flags.c_contiguous or _stays_channels_last(joined, arrays) else joined.copy("C")
     kept = [a for a in arrays if not _is_nothing(a.shape)]
-    error = _cat_error(arrays, normal_dim(dim, kept[0].ndim if kept else 1))
+    if not kept:
+        return arrays[0].copy()
+    if not kept[0].ndim:
+        dim = 0  # torch counts dims before it looks for this one
+    error = _cat_error(arrays, normal_dim(dim, kept[0].ndim))
     if error is not None:
         raise error
     return np.ascontiguousarray(np.concatenate(kept, dim))
@@ -191,6 +195,9 @@ def stack(tensors, dim):
         dim = normal_dim(dim, tensors[0].ndim + 1)
     if dim == 0:
         return np.array(tensors)
+    if dim < tensors[0].ndim == 4 and all(map(has_channels_last, tensors)):
+        shape = tensors[0].shape  # torch joins along the dim that is there, and splits it
+        return cat.kernel(tensors, dim).reshape(*shape[:dim], len(tensors), *shape[dim:])
     key = (slice(None),) * dim + (None,)
     stacked = np.concatenate([a[key] for a in tensors], dim)
     return stacked if stacked.flags.c_contiguous else stacked.copy("C")
@@ -565,6 +572,7 @@ def _block_shape(tensors):
     shape=_block_shape,
     samples=lambda make: [([make(2, 2), make(1, 3), make(2)],)],
     handwritten=Surface.FUNCTION,
+    out=False,
 )
 def block_diag(tensors):
     """Matrices along the diagonal of a larger one.

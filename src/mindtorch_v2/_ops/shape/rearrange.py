@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.layout import dense_copy, like_image
 from ..._core.memory_format import contiguous_format
+from ..._core.strides import restride
 from ..._dispatch.facts import Autocast, Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, home_of, like_first, no_kernel, normal_dim, normal_dims, np_dtype
 from .._support.flops import per_element
-from ..creation.copy import dense_copy
-from .view import contiguous, restride
+from .view import contiguous
 from .view_parts import diagonal_view
 
 _INT64 = np.dtype(np.int64)
@@ -87,6 +88,7 @@ def tile(self, dims):
     "repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
     nondiff=True,
     samples=lambda make: [(make.ints(4, 3),)],
+    out=False,
 )
 def repeat_interleave_indices(repeats, output_size):
     """Repeats each element along `dim`.
@@ -136,8 +138,10 @@ def repeat_interleave_tensor(self, repeats, dim, output_size):
 def repeat_interleave(self, repeats, dim, output_size):
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
-    if dim is None or not self._array.ndim:
+    if dim is None:
         self, dim = aten.flatten(self), 0
+    elif not self._array.ndim:
+        normal_dim(1 if dim in (0, -1) else dim, 0)  # torch looks for the dim behind it
     shape = self._array.shape
     dim = normal_dim(dim, len(shape))
     if output_size is not None and output_size != shape[dim] * repeats:
@@ -163,6 +167,7 @@ def _roll_one(array, shift, dim):
     shape=like_first,
     samples=lambda make: [(make(3, 4), 1, 0), (make(3, 4), 2), (make(3, 4), (1, -1), (0, 1))],
     batching=Batching.ALONG_DIM,
+    out=False,
 )
 def roll(self, shifts, dims):
     """Shifts elements along dims; what falls off one end comes back at the other.
@@ -179,7 +184,7 @@ def roll(self, shifts, dims):
     rolled = self
     for shift, dim in zip(shifts, dims, strict=True):
         rolled = _roll_one(rolled, shift, existing_dim(dim, self.ndim))
-    return rolled.copy("C") if rolled is self or not rolled.flags.c_contiguous else rolled
+    return like_image(self.copy() if rolled is self else rolled, self)
 
 
 roll.vjp(self=lambda g, shifts, dims: aten.roll(g, [-n for n in shifts], dims))
@@ -198,6 +203,7 @@ def _flipped(array, dims):
     shape=like_first,
     samples=lambda make: [(make(3, 4), (0,)), (make(3, 4), (0, 1))],
     batching=Batching.ALONG_DIM,
+    out=False,
 )
 def flip(self, dims):
     """Turns the order around along the given dims.
@@ -261,6 +267,7 @@ def _rotation_dims(ndim, dims):
     "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
     shape=_rot90_shape,
     samples=lambda make: [(make(3, 4), k) for k in range(4)],
+    out=False,
 )
 def rot90(self, k, dims):
     """Turns the plane of two dims by 90 degrees, `k` times.
@@ -272,7 +279,7 @@ def rot90(self, k, dims):
     first, second = _rotation_dims(self.ndim, dims)
     turns = k % 4
     if turns == 0:
-        return dense_copy(self)
+        return self.copy()
     if turns == 2:
         return dense_copy(_flipped(self, (first, second)))
     return dense_copy(_flipped(self, (second if turns == 1 else first,))).swapaxes(first, second)
@@ -321,6 +328,7 @@ def _triangle(name, lower, docs):
         shape=lambda row, col, offset, dtype, *_: ((2, int(inside(row, col, offset).sum())), indices_dtype(dtype)),
         host_made=True,
         doc=docs[f"{name}_indices"],
+        out=False,
     )
     def indices(row, col, offset, dtype, layout, device, pin_memory):
         if row < 0 or col < 0:
@@ -415,6 +423,7 @@ def _embedded(shape, offset, dim1, dim2):
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     shape=lambda self, offset, dim1, dim2: (_embedded(self._array.shape, offset, dim1, dim2)[0], self._array.dtype),
     samples=lambda make: [(make(3),), (make(2, 3), 1, 0, 2)],
+    out=False,
 )
 def diag_embed(self, offset, dim1, dim2):
     """Matrices whose diagonals are the last dim of the input.
@@ -437,6 +446,7 @@ diag_embed.vjp(self=lambda g, offset, dim1, dim2: aten.diagonal(g, offset, dim1,
     shape=lambda self: ((), _trace_dtype(self._array)),
     autocast=Autocast.FLOAT32,
     flops=per_element(1),
+    out=False,
 )
 def trace(self):
     """The sum of the diagonal of a matrix.
@@ -444,10 +454,10 @@ def trace(self):
     >>> torch.trace(torch.tensor([[1, 2], [3, 4]]))
     tensor(5)
     """
-    if self.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     if self.dtype.kind == "b":
         raise no_kernel("trace", self)
+    if self.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     return np.add.reduce(self.diagonal(), dtype=_trace_dtype(self))
 
 

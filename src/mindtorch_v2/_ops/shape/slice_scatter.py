@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.layout import dense_copy
+from ..._core.strides import memory_of, restride
 from ..._core.tensor import Tensor
+from ..._dispatch.errors import need_tensor
 from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import home_of, like_first
-from ..creation.copy import copy_, dense_copy
-from .view import memory_of
+from .._support.common import home_of, like_first, normal_dim
+from ..creation.copy import copy_
 from .view_parts import as_strided as _as_strided
 from .view_parts import check_history_of_part, diagonal_view
 from .view_parts import select as _select
@@ -37,6 +39,7 @@ def _zeros(g, shape):
     "select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(3, 4), make(4), 0, 1)],
+    out=False,
 )
 def select_scatter(self, src, dim, index):
     """A copy of the tensor with `src` at one position of a dim.
@@ -66,6 +69,9 @@ def slice_scatter(self, src, dim, start, end, step):
     >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), 0, 1, 3)
     tensor([0., 1., 1., 0.])
     """
+    if not self.ndim:
+        normal_dim(dim, 0)
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     copy = dense_copy(self)
     return _placed(copy, _slice.kernel(copy, dim, start, end, step), src)
 
@@ -80,6 +86,7 @@ slice_scatter.vjp(
     "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(3, 4), make(3)), (make(3, 4), make(3), 1)],
+    out=False,
 )
 def diagonal_scatter(self, src, offset, dim1, dim2):
     """A copy of the tensor with `src` on its diagonal.
@@ -112,6 +119,7 @@ def _reach(shape, strides):
     samples=lambda make: [(make(3, 4), make(2, 2), (2, 2), (4, 1)), (make(3, 4), make(2), (2,), (5,), 2)],
     batching=Batching.STRIDED,
     handwritten=Surface.BOTH,
+    out=False,
 )
 def as_strided_scatter(self, src, size, stride, storage_offset):
     # A copy of the memory up to the last element, so that strides and offset mean in it what they mean in the original.
@@ -124,7 +132,7 @@ def as_strided_scatter(self, src, size, stride, storage_offset):
     item = self.itemsize
     count = start // item + _reach(self.shape, [s // item for s in self.strides])
     whole = np.ndarray((count,), self.dtype, memory).copy()
-    copy = np.ndarray(self.shape, self.dtype, whole, start, self.strides)
+    copy = restride(whole[start // item :], self.shape, self.strides)
     return _placed(copy, _as_strided.kernel(copy, size, stride, storage_offset), src)
 
 
@@ -141,11 +149,12 @@ def _(g, self_shape, self_strides, self_dtype, src_shape, size, stride, storage_
 
 
 def as_strided_scatter_function(
-    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None, *, out: Tensor | None = None
+    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Tensor:
     """A copy of `input` with `src` in the place of what `input.as_strided(size, stride, storage_offset)` shows."""
+    need_tensor("as_strided_scatter", src, "src", 2)
     check_history_of_part(input, storage_offset, "as_strided_scatter", src)
-    result: Tensor = aten.as_strided_scatter(input, src, size, stride, storage_offset, out=out)
+    result: Tensor = aten.as_strided_scatter(input, src, size, stride, storage_offset)
     return result
 
 

@@ -8,35 +8,13 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-import numpy as np
-
 from ..._core import dtype as dt
 from ..._core.memory_format import contiguous_format
-from ..._core.storage import owner_of
+from ..._core.strides import memory_of, restride, strided
 from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import infer_size, normal_dim, normal_dims, scalar_name
 from .._support.warn import warn_once
-
-_ndarray = np.ndarray
-
-
-def memory_of(array):
-    """(an array that is all of the memory `array` looks at, in order; the offset of its first element in bytes)."""
-    owner = owner_of(array)
-    offset = 0 if owner is array else array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
-    if not owner.flags.c_contiguous:
-        owner = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
-    return owner, offset
-
-
-def restride(array, shape, strides):
-    """A view of `array` from its first element on, with any shape and byte strides within its memory."""
-    if array.flags.c_contiguous:
-        return _ndarray(shape, array.dtype, array, 0, strides)
-    memory, offset = memory_of(array)
-    return _ndarray(shape, array.dtype, memory, offset, strides)
-
 
 # ---------------------------------------------------------------- reshaping
 
@@ -127,9 +105,14 @@ def reshape_alias(self, size, stride):
     try:
         viewed = self.reshape(size, copy=False)
     except ValueError:
-        return restride(self, size, wanted)
+        return _realias(self, size, wanted)
     # The size and strides that reshape() passes are those of NumPy's own reshape, which needs no search for the memory.
-    return viewed if viewed.strides == wanted else restride(self, size, wanted)
+    return viewed if viewed.strides == wanted else _realias(self, size, wanted)
+
+
+def _realias(array, size, steps):
+    memory, start = memory_of(array)
+    return strided(memory, array.dtype, size, steps, start)
 
 
 @lru_cache(maxsize=4096)
@@ -245,6 +228,8 @@ def unflatten(self, dim, sizes):
     """
     shape = self._array.shape
     dim = normal_dim(dim, len(shape))
+    if not shape:
+        raise RuntimeError(f"unflatten got an unexpected error:\nDimension specified as {dim} but tensor has no dimensions")
     sizes = tuple(sizes)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -321,6 +306,9 @@ def mT(self):
     tensor([[1, 3],
             [2, 4]])
     """
+    if self._array.ndim == 0:
+        warn_once("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
+        return self
     if self._array.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor.")
     return _transpose(self, -2, -1)
@@ -378,7 +366,7 @@ def permute(self, dims):
     torch.Size([4, 2, 3])
     """
     try:
-        return self.transpose(dims) if dims else self.view()
+        return self.transpose(dims)
     except ValueError:
         if len(dims) == self.ndim:
             for d in dims:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._core.strides import memory_of, restride
 from ..._dispatch.facts import Autocast, Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import scalar_name
 from .._support.warn import warn_once
-from .view import memory_of
 
 _PARTS = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
 _WHOLE = {real: whole for whole, real in _PARTS.items()}
@@ -26,8 +26,7 @@ def view_as_real(self):
         raise RuntimeError("view_as_real is only supported for complex tensors")
     if self.flags.c_contiguous:
         return self.view(part).reshape(*self.shape, 2) if self.ndim else self.reshape(1).view(part)
-    memory, offset = memory_of(self)
-    return np.ndarray((*self.shape, 2), part, memory, offset, (*self.strides, part.itemsize))
+    return restride(self, (*self.shape, 2), (*self.strides, part.itemsize), part)
 
 
 view_as_real.vjp(self=lambda g: aten.view_as_complex(g if g._array.flags.c_contiguous else aten.contiguous(g)))

@@ -9,8 +9,9 @@ from ..._autograd.nodes.derivative import node_name
 from ..._core.memory_format import contiguous_format
 from ..._core.tensor import Tensor
 from ..._dispatch.facts import Batching, Surface
-from ..._dispatch.registry import OpSpec, aten, composite
-from ..creation.copy import clone, detach
+from ..._dispatch.registry import OpSpec, aten, composite, op
+from .._support.common import like_first
+from ..creation.copy import clone
 from .view import (
     alias,
     expand,
@@ -34,7 +35,6 @@ _clone = clone.call
 _ONE = (
     alias,
     as_strided,
-    detach,
     diagonal,
     expand,
     permute,
@@ -167,6 +167,8 @@ def _copied(part: Tensor) -> Tensor:
 
 
 def _one(spec: OpSpec) -> Callable[..., Tensor]:
+    if spec is view:
+        return lambda self, size: _copied(aten.reshape(self, size))
     if spec is expand:
         return lambda self, size, implicit: _copied(spec(self, size, implicit=implicit))
     return lambda *args: _copied(spec(*args))
@@ -204,6 +206,8 @@ for _spec in _ONE:
     _declare(_spec, _one(_spec))
 for _spec in _SEVERAL:
     _declare(_spec, _several(_spec))
+# Without a derivative: unlike that of `detach`, its result requires grad, and backward refuses.
+op("detach_copy(Tensor self) -> Tensor", lambda self: self.copy(), shape=like_first, doc=_DOCS["detach_copy"])
 
 
 # ---------------------------------------------------------------- what a schema cannot say

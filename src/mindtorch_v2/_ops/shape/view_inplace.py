@@ -6,26 +6,31 @@ import math
 
 import numpy as np
 
-from ..._core.keys import AUTOGRAD, NPU
+from ..._core.device import device as Device
+from ..._core.keys import AUTOGRAD, META, NPU
 from ..._core.memory_format import contiguous_format, preserve_format
-from ..._core.storage import Storage
-from ..._core.tensor import storage_of
+from ..._core.resizing import resize_storage, resize_tensor
+from ..._core.shape_only import MetaArray
+from ..._core.storage import Storage, check_version
+from ..._core.strides import memory_of, reach_of, row_major, strided
+from ..._core.tensor import make_meta, storage_of
 from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite
 from .._support.common import normal_dim, normal_dims
-from .view import memory_of, unsqueeze_to
 from .view import squeeze as _squeeze
 from .view import squeeze_dim as _squeeze_dim
 from .view import squeeze_dims as _squeeze_dims
 from .view import transpose as _transpose
 from .view import unsqueeze as _unsqueeze
+from .view import unsqueeze_to
 from .view_parts import as_strided as _as_strided
 
 
 def _replace_view(self, array):
     """Replaces a tensor's array by another view of the same memory, and counts that as a write."""
-    storage_of(self).version += 1  # first: a storage that must not be changed refuses
-    self._array = array
+    storage = storage_of(self)
+    storage.version += 1  # first: a storage that must not be changed refuses
+    self._array = _with_class(array, storage)
     return self
 
 
@@ -85,7 +90,7 @@ def t_(self):
     ndim = self._array.ndim
     if ndim > 2:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {ndim}D")
-    return aten.transpose_(self, 0, 1) if ndim == 2 else self
+    return _replace_view(self, self._array.T)
 
 
 t_.vjp(self=lambda g: aten.t(g))
@@ -116,26 +121,18 @@ def as_strided_(self, size, stride, storage_offset):
 # ---------------------------------------------------------------- size and memory
 
 
-def _within(array, shape):
-    """An array of another shape over the same memory from the first element on; None where that is too small."""
-    memory, start = memory_of(array)
-    if start + math.prod(shape) * array.itemsize > memory.nbytes:
-        return None
-    return np.ndarray(shape, array.dtype, memory, start)
+def _with_class(array, storage):
+    return array.view(MetaArray) if storage.device == "meta" else array
 
 
-def _grown(self, shape):
-    """Larger memory that begins with what the tensor's memory holds from its first element on."""
+def _resized_on_device(self, shape):
+    """Memory of its own for a tensor that grows on a device, since only the device can copy."""
     memory, start = memory_of(self._array)
-    if self._keys & NPU:  # only the device can copy
-        count = (memory.nbytes - start) // self._array.itemsize
-        grown = aten.empty(shape, dtype=self.dtype, device=self.device)
-        aten.copy_(aten.as_strided(grown, (count,), (1,)), aten.as_strided(self, (count,), (1,)))
-        return grown._array, grown._storage
-    grown = np.empty(math.prod(shape), self._array.dtype)
-    content = memory.reshape(-1).view(np.uint8)[start:]
-    grown.view(np.uint8)[: content.size] = content
-    return grown.reshape(shape), Storage(grown)
+    count = (memory.nbytes - start) // self._array.itemsize
+    grown = aten.empty(shape, dtype=self.dtype, device=self.device)
+    aten.copy_(aten.as_strided(grown, (count,), (1,)), aten.as_strided(self, (count,), (1,)))
+    self._array, self._storage = grown._array, grown._storage
+    self._base = None
 
 
 def _check_resizable(self, name):
@@ -159,14 +156,15 @@ def resize_(self, size, memory_format):
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(shape)}")
     if shape == self._array.shape and memory_format is not contiguous_format:
         return self
-    version = storage_of(self).version + 1
-    array = _within(self._array, shape)
-    if array is not None:
-        self._array = array
+    if self._storage is not None:
+        check_version(self._storage)
+    memory, start = memory_of(self._array)
+    if self._keys & NPU and start + math.prod(shape) * self._array.itemsize > memory.nbytes:
+        _resized_on_device(self, shape)
     else:
-        self._array, self._storage = _grown(self, shape)
-        self._base = None
-    storage_of(self).version = version
+        del memory  # or the tensor would not have its memory alone
+        resize_tensor(self, shape)
+    storage_of(self).version += 1
     return self
 
 
@@ -178,13 +176,19 @@ composite(
 )
 
 
-def _row_major(size):
-    return tuple([math.prod(size[i + 1 :]) for i in range(len(size))])
+def _check_source(self, storage):
+    """RuntimeError where a tensor must not become a view of a storage."""
+    _check_resizable(self, "set_")
+    if self.device != Device(storage.device):
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
+            f'"{storage.device}".  This is no longer allowed; the devices must match.'
+        )
+    check_version(storage)
 
 
 def _replace_storage(self, array, storage):
     """Makes a tensor a view of another storage, in place."""
-    _check_resizable(self, "set_")
     self._array = array
     self._storage = storage
     self._base = None
@@ -194,9 +198,25 @@ def _replace_storage(self, array, storage):
 
 @composite("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_source(self, source):
+    _check_source(self, storage_of(source))
     if source._array.dtype != self._array.dtype:
         raise RuntimeError(f"Could not set tensor of type {source.dtype.cpp_name} to a tensor of type {self.dtype.cpp_name}")
     return _replace_storage(self, source._array, storage_of(source))
+
+
+def _set_part(self, storage, storage_offset, size, stride):
+    """`set_` with a place in a storage, which grows if it is too small."""
+    _check_source(self, storage)
+    dtype = self._array.dtype
+    steps = [s * dtype.itemsize for s in stride] if len(stride) else row_major(size, dtype.itemsize)
+    start = storage_offset * dtype.itemsize
+    if len(steps) != len(size):
+        raise RuntimeError(f"unequal size length ({len(size)}) and stride length ({len(steps)})")
+    reach = reach_of(size, steps, start, dtype.itemsize)
+    if reach > storage.nbytes:
+        resize_storage(storage, reach)
+    array = strided(memory_of(storage.owner)[0], dtype, size, steps, start)
+    return _replace_storage(self, _with_class(array, storage), storage)
 
 
 @composite(
@@ -206,23 +226,7 @@ def set_source(self, source):
     samples=lambda make: [],
 )
 def set_part(self, source, storage_offset, size, stride):
-    array = _as_strided.kernel(source._array, size, stride or _row_major(size), storage_offset)
-    return _replace_storage(self, array, storage_of(source))
-
-
-def _in_storage(self, source, storage_offset, size, stride):
-    """An array of this dtype over the bytes of an UntypedStorage."""
-    memory, _ = memory_of(source._storage.owner)
-    item = self._array.itemsize
-    steps = [s * item for s in stride]
-    reach = item * storage_offset + sum((n - 1) * s for n, s in zip(size, steps, strict=True)) + item
-    if math.prod(size) and reach > memory.nbytes:
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {storage_offset}, "
-            f"and itemsize {item} requiring a storage size of {reach} are out of bounds for storage of "
-            f"size {memory.nbytes}"
-        )
-    return np.ndarray(tuple(size), self._array.dtype, memory, storage_offset * item, steps)
+    return _set_part(self, storage_of(source), storage_offset, size, stride)
 
 
 @composite(
@@ -232,17 +236,19 @@ def _in_storage(self, source, storage_offset, size, stride):
     samples=lambda make: [],
 )
 def set_storage_part(self, source, storage_offset, size, stride):
-    array = _in_storage(self, source, storage_offset, size, stride or _row_major(size))
-    return _replace_storage(self, array, source._storage)
+    return _set_part(self, source._storage, storage_offset, size, stride)
 
 
 @composite("set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_storage(self, source):
-    count = source.nbytes() // self._array.itemsize
-    return _replace_storage(self, _in_storage(self, source, 0, (count,), (1,)), source._storage)
+    return _set_part(self, source._storage, 0, (source.nbytes() // self._array.itemsize,), ())
 
 
 @composite("set_(Tensor(a!) self) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_nothing(self):
-    empty = np.empty(0, self._array.dtype)
-    return _replace_storage(self, empty, Storage(empty))
+    _check_resizable(self, "set_")
+    if self._keys & META:
+        empty = make_meta((0,), self._array.dtype)
+        return _replace_storage(self, empty._array, empty._storage)
+    array = np.empty(0, self._array.dtype)
+    return _replace_storage(self, array, Storage(array))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 
 import numpy as np
 
 from ..._core.keys import AUTOGRAD
-from ..._core.strides import overlaps
+from ..._core.strides import memory_of, overlaps, restride, strided
 from ..._core.tensor import Tensor
 from ..._core.threads import threads
+from ..._dispatch.errors import need_tensor
 from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim
-from .view import memory_of, restride
 
 END = 9223372036854775807  # where a slice ends that names no end, as torch writes it
 
@@ -202,7 +201,9 @@ def diagonal_view(array, offset, dim1, dim2):
     first, second = normal_dim(dim1, array.ndim), normal_dim(dim2, array.ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    view = array.diagonal(offset, first, second)
+    # NumPy takes offsets of 32 bits, and all that lie outside of the matrix are the same.
+    outside = max(array.shape[first], array.shape[second])
+    view = array.diagonal(max(-outside, min(offset, outside)), first, second)
     if array.flags.writeable:
         view.flags.writeable = True
     return view
@@ -314,17 +315,9 @@ def as_strided(self, size, stride, storage_offset):
     if any(s < 0 for s in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     item = self.itemsize
-    steps = [s * item for s in stride]
     memory, own = memory_of(self)
-    offset = own if storage_offset is None else storage_offset * item
-    reach = offset + sum((n - 1) * s for n, s in zip(size, steps, strict=True)) + item
-    if math.prod(size) and reach > memory.nbytes:
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset // item}, "
-            f"and itemsize {item} requiring a storage size of {reach} are out of bounds for storage of "
-            f"size {memory.nbytes}"
-        )
-    return np.ndarray(size, self.dtype, memory, offset, steps)
+    start = own if storage_offset is None else storage_offset * item
+    return strided(memory, self.dtype, size, [s * item for s in stride], start)
 
 
 def _place_grad(g, size, stride, offset, count):
@@ -355,6 +348,7 @@ def _(g, self_shape, self_strides, self_dtype, size, stride, storage_offset):
 
 def check_history_of_part(self: Tensor, storage_offset: int | None, name: str, *others: Tensor) -> None:
     """The derivative counts from where a tensor begins, so it must begin where its memory does if an offset is given."""
+    need_tensor(name, self)
     if (
         storage_offset is not None
         and threads.state.grad_enabled

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._core.storage import Storage, owner_of
-from ..._core.tensor import Tensor
+from ..._core.storage import SHARED, Storage
+from ..._core.tensor import Tensor, storage_of
 from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import existing_dim, home_of, normal_dim
+from .._support.common import check_room, existing_dim, home_of, normal_dim
 from .view_parts import ALL
 from .view_parts import narrow as _narrow_op
 from .view_parts import slice_ as _slice_op
@@ -145,17 +145,18 @@ def chunk(self, chunks, dim):
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if not n:
+        check_room(chunks)
         return aten.split_with_sizes(self, [0] * chunks, dim)
     return _split(self, -(-n // chunks), dim)
 
 
 def _detached_parts(self, sizes, dim):
     """Narrowed tensors that share memory but are no views: each may be changed without the others' history."""
-    parts, start = [], 0
+    parts, start, own = [], 0, storage_of(self)
     for size in sizes:
         part = _narrow(self, dim, start, size)
         part._base = None
-        part._storage = Storage(owner_of(part._array), external=True)  # versions of its own, too
+        part._storage = Storage(own.owner, external=own.external or SHARED, device=own.device)  # versions of its own, too
         parts.append(part)
         start += size
     return tuple(parts)
@@ -198,9 +199,20 @@ def unsafe_split_with_sizes(self, split_sizes, dim):
 
 unsafe_split_with_sizes.vjp(self=lambda grads, self_shape, split_sizes, dim: _joined(grads, self_shape, split_sizes, dim))
 
+
+def _unsafe_chunk(self, chunks, dim):
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    n = _size_at(self, dim, "unsafe_chunk")
+    if not n:
+        check_room(chunks)
+        return aten.unsafe_split_with_sizes(self, [0] * chunks, dim)
+    return aten.unsafe_split(self, -(-n // chunks), dim)
+
+
 composite(
     "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-    lambda self, chunks, dim: aten.unsafe_split(self, max(1, -(-_size_at(self, dim, "unsafe_chunk") // chunks)), dim),
+    _unsafe_chunk,
     samples=lambda make: [(make(5, 4), 2)],
     doc="""As `chunk`, but the results may be changed in place without autograd noticing.
 
@@ -258,6 +270,7 @@ def tensor_split(self, sections, dim):
     n = _size_at(self, dim, "tensor_split")
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    check_room(sections)
     low, extra = divmod(n, sections)
     return _cut(self, [i * low + min(i, extra) for i in range(1, sections)], dim)
 
@@ -275,6 +288,10 @@ def tensor_split_indices(self, indices, dim):
 )
 def tensor_split_tensor(self, tensor_indices_or_sections, dim):
     bounds = tensor_indices_or_sections._array
+    if not tensor_indices_or_sections.is_cpu:
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {tensor_indices_or_sections.device}"
+        )
     if bounds.dtype != np.int64 or bounds.ndim > 1:
         raise RuntimeError(
             "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "

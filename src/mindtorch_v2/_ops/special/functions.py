@@ -9,11 +9,11 @@ import math
 import numpy as np
 
 from ..._core.threads import threads
-from ..._dispatch.facts import ComplexError, Promotion
+from ..._dispatch.facts import ComplexError, Layout, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support import special_math
 from .._support.common import home_of, like_first, no_derivative, no_kernel, scalar_name
-from .._support.elementwise import constant, log_add_exp
+from .._support.elementwise import constant, log_add_exp, need_real
 from .._support.erf import erf32
 from .._support.flops import per_element
 from ..pointwise.arithmetic import conj, count
@@ -394,12 +394,16 @@ def _sinc_grad(g, self):
 sinc.vjp(self=_sinc_grad)
 
 
-def _times_log(log, pole):
+def _times_log(name, log, pole):
     """self * log(other), 0 where self is 0 whatever the logarithm, nan where other is."""
 
     def kernel(self, other):
+        if self.dtype.kind in "cW":
+            raise no_kernel(f"{name}_cpu", self)
         if other.__class__ is not np.ndarray:
             other = np.array(other, self.dtype)
+        if other.dtype.kind == "c":
+            raise TypeError("complex numbers")
         value = np.multiply(self, log(other))
         product = np.where((self == 0) & ~np.isnan(other), np.zeros((), value.dtype), value)
         return product.astype(value.dtype, copy=False)
@@ -415,7 +419,7 @@ def _times_log(log, pole):
     return kernel, self_grad
 
 
-_xlogy, _xlogy_self_grad = _times_log(np.log, 0)
+_xlogy, _xlogy_self_grad = _times_log("xlogy", np.log, 0)
 
 xlogy = op(
     "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -447,7 +451,7 @@ xlogy_of_number = op(
 )
 xlogy_of_number.vjp(other=lambda g, self, other: (g * self) / other)
 
-_xlog1py, _xlog1py_self_grad = _times_log(np.log1p, -1)
+_xlog1py, _xlog1py_self_grad = _times_log("xlog1py", np.log1p, -1)
 
 xlog1py = op(
     "special_xlog1py(Tensor self, Tensor other) -> Tensor",
@@ -511,6 +515,8 @@ def logit(self, eps):
     >>> torch.logit(torch.tensor([0.5, 0.75]))
     tensor([0.0000, 1.0986])
     """
+    if self.dtype.kind == "c":
+        raise TypeError("complex numbers")
     if eps is not None:
         self = np.minimum(np.maximum(self, np.array(eps, self.dtype)), np.array(1 - eps, self.dtype))
     return np.log(np.divide(self, np.subtract(np.array(1, self.dtype), self)))
@@ -548,7 +554,7 @@ def _in_double(function):
     """A kernel that computes in float64, which the special functions take, and returns the input's dtype."""
 
     def kernel(self):
-        if self.dtype.kind == "c":
+        if self.dtype.kind in "cW":  # W: complex32
             raise NotImplementedError(f"{function.__name__} not implemented for '{scalar_name(self)}'")
         return np.asarray(function(self.astype(np.float64, copy=False))).astype(self.dtype, copy=False)
 
@@ -704,6 +710,7 @@ polygamma_.vjp(self=lambda g, n, self: g * aten.polygamma(n + 1, self))
 
 @op(
     "mvlgamma(Tensor self, int p) -> Tensor",
+    layout=Layout.ROW_MAJOR,
     promote=Promotion.FLOAT,
     inplace=True,
     samples=lambda make: [(make(3, 4) + 2, 2)],
@@ -717,6 +724,7 @@ def mvlgamma(self, p):
     """
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    need_real("mvlgamma", self)
     x = self.astype(np.float64)[..., None] + (1 - np.arange(1, p + 1)) / 2
     total = special_math.lgamma(x).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
     return np.asarray(total).astype(self.dtype, copy=False)
@@ -730,18 +738,28 @@ def _mvlgamma_grad(g, self, p):
 mvlgamma.vjp(self=_mvlgamma_grad)
 
 
-def _pair_in_double(function):
+def _pair_in_double(function, name):
     def kernel(self, other):
-        result = function(np.asarray(self, np.float64), np.asarray(other, np.float64))
         wanted = self.dtype if isinstance(self, np.ndarray) else other.dtype
+        need_real(name, np.empty(0, wanted))
+        result = function(np.asarray(self, np.float64), np.asarray(other, np.float64))
         return np.asarray(result).astype(wanted, copy=False)
 
     return kernel
 
 
+def _zeta(self, other):
+    array = self if isinstance(self, np.ndarray) else other
+    if array.dtype.name not in ("float32", "float64"):
+        raise no_kernel("zeta_cpu", array)
+    return _zeta_in_double(self, other)
+
+
+_zeta_in_double = _pair_in_double(special_math.zeta, "zeta_cpu")
+
 zeta = op(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
-    _pair_in_double(special_math.zeta),
+    _zeta,
     promote=Promotion.FLOAT,
     samples=lambda make: [(make(3, 4).detach() + 2, make(3, 4))],
     flops=per_element(1),
@@ -755,7 +773,7 @@ zeta.vjp(self=no_derivative("zeta"), other=lambda g, self, other: g * -(self * a
 
 zeta_of_number = op(
     "special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
-    _pair_in_double(special_math.zeta),
+    _zeta,
     promote=Promotion.FLOAT,
     promoted=("self", "other"),
     node="SpecialZetaBackward1",
@@ -776,7 +794,7 @@ def _second_only(make):
 
 igamma = op(
     "igamma(Tensor self, Tensor other) -> Tensor",
-    _pair_in_double(special_math.gammainc),
+    _pair_in_double(special_math.gammainc, "igamma_cpu"),
     promote=Promotion.FLOAT,
     tensors_only=True,
     inplace=True,
@@ -792,7 +810,7 @@ igamma = op(
 igamma.vjp(self=no_derivative("igamma: input"), other=_incomplete_grad(1))
 igammac = op(
     "igammac(Tensor self, Tensor other) -> Tensor",
-    _pair_in_double(special_math.gammaincc),
+    _pair_in_double(special_math.gammaincc, "igammac_cpu"),
     promote=Promotion.FLOAT,
     tensors_only=True,
     inplace=True,

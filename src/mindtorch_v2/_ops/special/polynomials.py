@@ -65,6 +65,9 @@ _DOCS = {
 }
 
 
+_MOST_ORDER = 1 << 17  # a step takes some microseconds, whatever the number of elements
+
+
 def _by_recurrence(n: np.ndarray, x: np.ndarray, first: np.ndarray, step: Step) -> np.ndarray:
     """Polynomials of orders n that start with 1 and `first`.
 
@@ -76,14 +79,16 @@ def _by_recurrence(n: np.ndarray, x: np.ndarray, first: np.ndarray, step: Step) 
     index = np.flatnonzero(n > 0)
     orders, x, now = n.reshape(-1)[index], x.reshape(-1)[index], first.reshape(-1)[index]
     before = np.ones_like(now)
-    k = 1
-    while index.size:
+    for k in range(1, _MOST_ORDER + 1):
+        if not index.size:
+            return result
         done = (orders == k) | np.isnan(now)
         if done.any():
             flat[index[done]] = now[done]
             index, orders, x, now, before = (vector[~done] for vector in (index, orders, x, now, before))
         before, now = now, step(k, now, before, x)
-        k += 1
+    if index.size:
+        raise RuntimeError(f"polynomials of orders above {_MOST_ORDER} are not computed: the recurrence would take too long")
     return result
 
 

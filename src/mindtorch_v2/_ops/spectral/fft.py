@@ -9,7 +9,7 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import existing_dim, normal_dim, np_dtype
+from .._support.common import existing_dim, normal_dim, np_dtype, scalar_name
 
 # How a transform is scaled: not at all, by 1 / sqrt(n), or by 1 / n.
 NONE, ROOT, WHOLE = range(3)
@@ -162,6 +162,8 @@ def _one_and_two(make):
     batching=Batching.ALONG_DIM,
 )
 def fft_c2c(self, dim, normalization, forward):
+    if self.dtype.kind != "c":
+        raise RuntimeError(f"Only supports complex dtypes, but found: {scalar_name(self)}")
     if not dim:
         return self.copy()
     kind = self.dtype

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor import Tensor
+from ..._dispatch.errors import need_tensor
 from ..._dispatch.facts import Autocast, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support import special_math as special_math
@@ -84,6 +85,7 @@ def _window(name: str, shapes: dict[str, tuple[str, Any]], default: Any) -> None
             shape=rule,
             samples=lambda make: [sample],
             doc=_DOCS[name],
+            out=False,
         )
 
     def kernel(window_length: int, *rest: Any) -> np.ndarray:
@@ -229,6 +231,9 @@ def stft_function(
     align_to_window: bool | None = None,
 ) -> Tensor:
     """torch.stft: with center=True, the signal is padded first, so that each piece is centered on its time."""
+    need_tensor("stft", input)
+    if window is not None:
+        need_tensor("stft", window, "window", 5)
     operands = [t for t in (input, window) if t is not None]
     if return_complex is None and all(t._array.dtype.kind != "c" for t in operands):
         raise RuntimeError(

@@ -103,8 +103,8 @@ class Timer:
 
     def _run(self, number: int) -> float:
         before = get_num_threads()
-        set_num_threads(self._num_threads)
         try:
+            set_num_threads(self._num_threads)
             return self._timer.timeit(number)
         finally:
             set_num_threads(before)

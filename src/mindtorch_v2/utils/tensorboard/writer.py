@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..._core.files import name_in_folder, path_in_folder
 from . import summary
 from ._records import double, integer, message, record
 
@@ -23,6 +24,8 @@ class FileWriter:
     def __init__(self, log_dir: str, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "") -> None:
         global _written  # noqa: PLW0603  numbers the files of the process
         self._log_dir = str(log_dir)
+        if filename_suffix:
+            name_in_folder(filename_suffix, "filename_suffix")
         os.makedirs(self._log_dir, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{_written}"
         _written += 1
@@ -82,7 +85,7 @@ class SummaryWriter:
             raise NotImplementedError("SummaryWriter(purge_step=...)")
         if not log_dir:
             moment = datetime.now().strftime("%b%d_%H-%M-%S")
-            log_dir = os.path.join("runs", f"{moment}_{socket.gethostname()}{comment}")
+            log_dir = path_in_folder("runs", f"{moment}_{socket.gethostname()}{comment}", "comment")
         self.log_dir = str(log_dir)
         self.flush_secs, self.max_queue, self.filename_suffix = flush_secs, max_queue, filename_suffix
         self.file_writer: FileWriter | None = self._open(self.log_dir)
@@ -119,7 +122,7 @@ class SummaryWriter:
     ) -> None:
         """Several numbers in one chart, each in a run of its own."""
         for name, value in tag_scalar_dict.items():
-            folder = os.path.join(self.log_dir, f"{main_tag.replace('/', '_')}_{name}")
+            folder = path_in_folder(self.log_dir, f"{main_tag.replace('/', '_')}_{name}", "a tag of add_scalars()")
             writer = self.all_writers.get(folder)
             if writer is None:
                 writer = self.all_writers[folder] = self._open(folder)

@@ -248,3 +248,12 @@ def test_dtypes_that_lapack_has_not() -> None:
 def test_operands_are_copied_only_where_neither_rows_nor_columns_are_contiguous() -> None:
     copied = [not np.shares_memory(_lapack.operand(a).array, a) for a in layouts(draw(0, (2, 4, 4), "float64"))]
     assert copied == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("pivots", "whole"),
+    [([1, 2, 3], True), ([-1, -1, 3], True), ([1, 2, -3], False), ([-1, 2, 3], False), ([0, 2, 3], False), ([1, 2, 4], False)]
+    + [([-1, 2, -3, 1], False), ([-1, -1, -3, -3], True)],
+)
+def test_pivots_of_ldl_are_followed_only_where_blocks_are_whole_from_either_end(pivots, whole):
+    assert _math._are_ldl_pivots(np.array(pivots, np.int32)) is whole

@@ -106,3 +106,9 @@ def test_options_of_a_linear_cross_entropy_live_where_saved_ones_say():
     assert type(options).__module__.endswith("nn.modules.linear_cross_entropy_options")
     with pytest.raises(AttributeError):
         options.batch_chunk_size = 3
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_loss_of_zeros_is_not_minus_zero(reduction):
+    loss = torch.nn.functional.nll_loss(torch.zeros(2, 3), torch.tensor([0, 1]), reduction=reduction)
+    assert str(loss) == "tensor(0.)"

@@ -34,6 +34,14 @@ SETTINGS = [
     ((2, 3, 5, 1), (6, 5), (2, 2), (1, 1), (3, 3), (1, 1)),
     ((3, 2, 4, 1), (40,), (5,), (3,), (2,), (2,)),
     ((2, 3, 2, 1), (5, 6, 7), (2, 3, 2), (1, 2, 1), (1, 0, 1), (1, 1, 2)),
+    # Some groups at a time, the last block with fewer.
+    ((2, 9, 18, 9), (40, 40), (3, 3), (1, 1), (1, 1), (1, 1)),
+    ((2, 9, 9, 9), (80, 80), (3, 3), (2, 2), (1, 0), (1, 1)),
+    ((3, 10, 5, 5), (90, 30), (5, 4), (1, 1), (0, 2), (1, 1)),
+    # One long kernel per channel: banded matrices, in one tile and several.
+    ((2, 3, 3, 3), (4, 90), (2, 17), (1, 1), (1, 3), (1, 1)),
+    ((3, 2, 2, 2), (300,), (20,), (3,), (5,), (2,)),
+    ((2, 1, 1, 1), (3, 5, 40), (1, 2, 16), (1, 2, 1), (0, 1, 0), (2, 1, 1)),
 ]
 
 
@@ -75,8 +83,10 @@ def test_kernels_agree_with_the_definition(channels, size, kernel, stride, paddi
 
 
 def test_a_block_is_bounded_however_large_the_batch():
-    columns = kernels._Columns(np.zeros((512, 8, 16, 16), np.float32), (3, 3), (16, 16), (1, 1), (1, 1), (1, 1))
-    assert columns.step * columns.run * 8 * 9 <= kernels._BLOCK
+    for groups in (1, 2, 8):
+        columns = kernels._Columns(np.zeros((512, 8, 16, 16), np.float32), groups, (3, 3), (16, 16), (1, 1), (1, 1), (1, 1))
+        channels = columns.group_count * columns.per_group
+        assert columns.samples * columns.run * channels * 9 <= kernels._BLOCK
 
 
 def test_named_padding_keeps_the_size():

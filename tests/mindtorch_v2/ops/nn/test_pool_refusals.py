@@ -262,3 +262,11 @@ def test_the_mean_of_everything_asks_for_no_number_of_dims():
 
 def test_a_fraction_of_nothing():
     assert F.fractional_max_pool2d(torch.zeros(1, 4, 4), 2, output_ratio=(0.0, 0.5)).shape == (1, 0, 2)
+
+
+def test_a_volume_must_be_larger_than_what_its_fractional_windows_cover():
+    pool = torch.nn.functional.fractional_max_pool3d
+    with pytest.raises(RuntimeError, match="pool time 3 too large relative to input time 4"):
+        pool(torch.ones(1, 1, 4, 4, 4), 3, output_size=2)
+    assert pool(torch.ones(1, 1, 4, 4, 4), 3, output_size=1).shape == (1, 1, 1, 1, 1)
+    assert torch.nn.functional.fractional_max_pool2d(torch.ones(1, 1, 4, 4), 3, output_size=2).shape == (1, 1, 2, 2)

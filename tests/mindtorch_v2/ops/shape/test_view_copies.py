@@ -62,9 +62,20 @@ def test_complex_numbers_are_copied_as_pairs_and_back():
     assert z.tolist() == [1 + 2j, 3 - 4j]
 
 
-def test_a_copy_out_of_history_and_one_of_other_bits():
+def test_a_copy_of_what_is_detached_has_no_derivative():
+    copy = torch.detach_copy(torch.ones(2, requires_grad=True))
+    assert copy.requires_grad
+    with pytest.raises(RuntimeError, match="derivative for aten::detach_copy is not implemented"):
+        copy.sum().backward()
+
+
+def test_a_copy_of_a_view_that_there_is_not():
+    x = torch.arange(6).reshape(2, 3).t()
+    assert torch.view_copy(x, (6,)).tolist() == [0, 3, 1, 4, 2, 5]
+
+
+def test_a_copy_of_other_bits():
     x = torch.ones(2, requires_grad=True)
-    assert not torch.detach_copy(x).requires_grad
     assert torch.view_copy(x.detach(), torch.int32).tolist() == [1065353216, 1065353216]
 
 

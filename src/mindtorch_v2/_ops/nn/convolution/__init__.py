@@ -1,3 +1,3 @@
 """Convolution, and images as columns of windows."""
 
-from . import conv, conv_tbc, fold
+from . import by_kernel, conv, conv_tbc, fold

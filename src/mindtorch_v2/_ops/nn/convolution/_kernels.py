@@ -12,9 +12,10 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
-from .._windows import Ints, offsets, output_size, pad_spatial
+from ...._core.strides import windowed
+from .._windows import Ints, offsets, output_size
+from . import _banded
 
 # Elements of a block of columns: half a megabyte of float32.
 _BLOCK = 1 << 17
@@ -40,45 +41,74 @@ def _tail(kernel: Ints, padded: Ints, dilation: Ints) -> int:
     return sum((k - 1) * s * d for k, s, d in zip(kernel[1:], _steps(padded)[1:], dilation[1:], strict=True))
 
 
+class _Blocks:
+    """Groups and samples in blocks, so that what a block needs stays in the cache."""
+
+    def __init__(self, batch: int, groups: int, elements: int) -> None:
+        """`elements` is the size of a group of one sample."""
+        pairs = max(1, _BLOCK // max(elements, 1))
+        self.batch, self.groups = batch, groups
+        # Samples first: they make the rows of a product longer.
+        self.samples = min(batch, pairs)
+        self.group_count = max(1, min(groups, pairs // self.samples))
+
+    def __iter__(self) -> Iterator[tuple[slice, slice]]:
+        """The slices of groups and samples of each block; the last ones may be shorter."""
+        for group in range(0, self.groups, self.group_count):
+            for sample in range(0, self.batch, self.samples):
+                yield (
+                    slice(group, min(group + self.group_count, self.groups)),
+                    slice(sample, min(sample + self.samples, self.batch)),
+                )
+
+
+def _channels(groups: slice, per_group: int) -> slice:
+    """The channels of some groups."""
+    return slice(groups.start * per_group, groups.stop * per_group)
+
+
 class _Columns:
     """Blocks of samples as columns; made once per convolution, with buffers that all blocks share."""
 
-    def __init__(self, input: np.ndarray, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
+    def __init__(
+        self, input: np.ndarray, groups: int, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
+    ) -> None:
         self.input, self.padding, self.out = input, padding, out
-        batch, self.channels = input.shape[:2]
-        size = input.shape[2:]
-        padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
+        self.per_group = input.shape[1] // groups
+        padded = tuple(n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True))
         runs = _in_runs(padded, out, stride)
         self.rows = (out[0], *padded[1:]) if runs else out
         self.run = math.prod(self.rows)
-        taps = math.prod(kernel)
-        self.step = max(1, min(batch, _BLOCK // max(self.channels * taps * self.run, 1)))
+        self._blocks = _Blocks(len(input), groups, self.per_group * math.prod(kernel) * self.run)
+        self.samples, self.group_count = self._blocks.samples, self._blocks.group_count
+        channels = self.group_count * self.per_group
         item = input.itemsize
         steps = [n * item for n in _steps(padded)]
         reach = [s * d for s, d in zip(steps, dilation, strict=True)]
         tail = _tail(kernel, padded, dilation) if runs else 0
-        flat = np.zeros((self.channels, self.step, math.prod(padded) + tail), input.dtype)
+        flat = np.zeros((channels, self.samples, math.prod(padded) + tail), input.dtype)
         outer = flat.strides[:2]
-        self._padded = as_strided(flat, (self.channels, self.step, *padded), (*outer, *steps))
+        self._padded = windowed(flat, (channels, self.samples, *padded), (*outer, *steps), writeable=True)
         if runs:
-            self._windows = as_strided(flat, (self.channels, *kernel, self.step, self.run), (outer[0], *reach, outer[1], item))
+            self._windows = windowed(flat, (channels, *kernel, self.samples, self.run), (outer[0], *reach, outer[1], item))
         else:
             moves = [s * t for s, t in zip(steps, stride, strict=True)]
-            self._windows = as_strided(flat, (self.channels, *kernel, self.step, *out), (outer[0], *reach, outer[1], *moves))
+            self._windows = windowed(flat, (channels, *kernel, self.samples, *out), (outer[0], *reach, outer[1], *moves))
         self._columns = np.empty(self._windows.shape, input.dtype)
 
-    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """(samples, columns); the last block may hold stale columns beyond its samples."""
+    def __iter__(self) -> Iterator[tuple[slice, slice, np.ndarray]]:
+        """(groups, samples, columns of each group); beyond its samples a block may hold stale columns."""
         inner = tuple(slice(p, p + n) for n, p in zip(self.input.shape[2:], self.padding, strict=True))
-        for start in range(0, len(self.input), self.step):
-            part = self.input[start : start + self.step]
-            self._padded[(slice(None), slice(0, len(part)), *inner)] = part.swapaxes(0, 1)
+        for groups, samples in self._blocks:
+            part = self.input[samples, _channels(groups, self.per_group)]
+            self._padded[(slice(0, part.shape[1]), slice(0, len(part)), *inner)] = part.swapaxes(0, 1)
             np.copyto(self._columns, self._windows)
-            yield slice(start, start + len(part)), self._columns.reshape(-1, self.step * self.run)
+            columns = self._columns.reshape(self.group_count, -1, self.samples * self.run)
+            yield groups, samples, columns[: groups.stop - groups.start]
 
     def crop(self, product: np.ndarray) -> np.ndarray:
-        """A (samples, rows of the product, *out) view of a product with the columns."""
-        rows = product.reshape(len(product), self.step, *self.rows)
+        """A (samples, rows of all groups, *out) view of a product of each group with the columns."""
+        rows = product.reshape(product.shape[0] * product.shape[1], self.samples, *self.rows)
         return rows[(..., *[slice(0, n) for n in self.out])].swapaxes(0, 1)
 
 
@@ -99,10 +129,6 @@ def _grouped(array: np.ndarray, groups: int, axis: int) -> np.ndarray:
     return array.reshape(*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
 
 
-def _is_depthwise(weight_shape: Ints, groups: int) -> bool:
-    return groups > 1 and groups == weight_shape[0] and weight_shape[1] == 1
-
-
 def forward(
     input: np.ndarray,
     weight: np.ndarray,
@@ -120,8 +146,9 @@ def forward(
     shift = None if bias is None else bias.reshape(-1, *(1,) * len(kernel))
     if not output.size:
         return output
-    if _is_depthwise(weight.shape, groups):
-        return _depthwise(input, weight, shift, stride, padding, dilation, output)
+    if _banded.is_banded(weight.shape, groups):
+        _banded.forward(input, weight, stride, padding, dilation, output)
+        return output if shift is None else np.add(output, shift, output)
     if _is_pointwise(kernel, padding):
         points = _strided_points(input, stride, out)
         if groups == 1:
@@ -133,20 +160,17 @@ def forward(
                 _grouped(output.reshape(len(input), count, -1), groups, 1),
             )
         return output if shift is None else np.add(output, shift, output)
-    columns = _Columns(input, kernel, out, stride, padding, dilation)
-    flat = weight.reshape(count, -1) if groups == 1 else weight.reshape(groups, count // groups, -1)
-    product = np.empty((count, columns.step * columns.run), input.dtype)
-    for samples, cols in columns.blocks():
-        if groups == 1:
-            np.dot(flat, cols, product)
-        else:
-            np.matmul(flat, _grouped(cols, groups, 0), _grouped(product, groups, 0))
-        target = output[samples]
-        cropped = columns.crop(product)[: len(target)]
+    columns = _Columns(input, groups, kernel, out, stride, padding, dilation)
+    weights = weight.reshape(groups, count // groups, -1)
+    product = np.empty((columns.group_count, count // groups, columns.samples * columns.run), input.dtype)
+    for block, samples, cols in columns:
+        np.matmul(weights[block], cols, product[: len(cols)])
+        target = output[samples, _channels(block, count // groups)]
+        cropped = columns.crop(product)[: len(target), : target.shape[1]]
         if shift is None:
             target[...] = cropped
         else:
-            np.add(cropped, shift, target)
+            np.add(cropped, shift[_channels(block, count // groups)], target)
     return output
 
 
@@ -157,8 +181,8 @@ def weight_grad(
     kernel, count = weight_shape[2:], weight_shape[0]
     if not grad.size:
         return np.zeros(weight_shape, input.dtype)
-    if _is_depthwise(weight_shape, groups):
-        return _depthwise_weight_grad(grad, input, weight_shape, stride, padding, dilation)
+    if _banded.is_banded(weight_shape, groups):
+        return _banded.weight_grad(grad, input, weight_shape, stride, padding, dilation)
     if _is_pointwise(kernel, padding):
         points = _strided_points(input, stride, grad.shape[2:])
         flat = grad.reshape(*grad.shape[:2], -1)
@@ -167,20 +191,16 @@ def weight_grad(
         else:
             per_sample = np.matmul(_grouped(flat, groups, 1), _grouped(points, groups, 1).swapaxes(2, 3))
         return np.add.reduce(per_sample, 0).reshape(weight_shape)
-    columns = _Columns(input, kernel, grad.shape[2:], stride, padding, dilation)
+    columns = _Columns(input, groups, kernel, grad.shape[2:], stride, padding, dilation)
     # Zero between the rows of a run, so that what the columns hold there does not count.
-    spread = np.zeros((count, columns.step * columns.run), input.dtype)
+    spread = np.zeros((columns.group_count, count // groups, columns.samples * columns.run), input.dtype)
     cropped = columns.crop(spread)
-    total = np.zeros((count, math.prod(weight_shape[1:])), input.dtype)
-    for samples, cols in columns.blocks():
-        part = grad[samples]
-        cropped[: len(part)] = part
+    total = np.zeros((groups, count // groups, math.prod(weight_shape[1:])), input.dtype)
+    for block, samples, cols in columns:
+        part = grad[samples, _channels(block, count // groups)]
+        cropped[: len(part), : part.shape[1]] = part
         cropped[len(part) :] = 0
-        if groups == 1:
-            total += np.dot(spread, cols.T)
-        else:
-            each = np.matmul(_grouped(spread, groups, 0), _grouped(cols, groups, 0).swapaxes(1, 2))
-            total += each.reshape(total.shape)
+        total[block] += np.matmul(spread[: len(cols)], cols.swapaxes(1, 2))
     return total.reshape(weight_shape)
 
 
@@ -198,6 +218,8 @@ def input_grad(
     if not grad.size:
         return np.zeros(shape, grad.dtype)
     kernel = weight.shape[2:]
+    if _banded.is_banded(weight.shape, groups):
+        return _banded.input_grad(grad, shape, weight, stride, padding, dilation)
     if _is_pointwise(kernel, padding):
         return _pointwise_input_grad(grad, shape, weight, stride, groups)
     around = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
@@ -207,7 +229,7 @@ def input_grad(
         and all(n == o + a - p for n, o, a, p in zip(shape[2:], grad.shape[2:], around, padding, strict=True))
     )
     # As a convolution it gathers windows of the gradient's channels; the other way it scatters those of the input's.
-    if back and (shape[1] >= grad.shape[1] or _is_depthwise(weight.shape, groups)):
+    if back and shape[1] >= grad.shape[1]:
         return forward(grad, _flipped_weight(weight, groups), None, stride, around, dilation, groups)
     return _scattered(grad, shape, weight, stride, padding, dilation, groups)
 
@@ -235,67 +257,33 @@ def _scattered(
     padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
     runs = _in_runs(padded, out, stride)
     rows = (out[0], *padded[1:]) if runs else out
-    channels, run = shape[1], math.prod(rows)
-    step = max(1, min(len(grad), _BLOCK // max(channels * math.prod(kernel) * run, 1)))
+    run, channels, count = math.prod(rows), shape[1] // groups, len(weight) // groups
+    blocks = _Blocks(len(grad), groups, channels * math.prod(kernel) * run)
+    samples, group_count = blocks.samples, blocks.group_count
     # Zero between the rows of a run, so that nothing is added there.
-    spread = np.zeros((grad.shape[1], step, *rows), grad.dtype)
+    spread = np.zeros((group_count * count, samples, *rows), grad.dtype)
     filled = spread[(..., *[slice(0, n) for n in out])]
-    flat = (
-        weight.reshape(len(weight), -1).T if groups == 1 else weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2)
-    )
-    total = np.empty((channels, step, math.prod(padded) + (_tail(kernel, padded, dilation) if runs else 0)), grad.dtype)
-    whole = (
-        total[:, :, : math.prod(padded)].reshape(channels, step, *padded)
-        if not runs
-        else as_strided(total, (channels, step, *padded), (*total.strides[:2], *[n * grad.itemsize for n in _steps(padded)]))
-    )
+    weights = weight.reshape(groups, count, -1).swapaxes(1, 2)
+    size_of_all = math.prod(padded) + (_tail(kernel, padded, dilation) if runs else 0)
+    total = np.empty((group_count * channels, samples, size_of_all), grad.dtype)
+    steps = [n * grad.itemsize for n in _steps(padded)]
+    whole = windowed(total, (len(total), samples, *padded), (*total.strides[:2], *steps), writeable=True)
     inner = whole[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])]
     reach = [s * d for s, d in zip(_steps(padded), dilation, strict=True)]
-    product = np.empty((channels * math.prod(kernel), step * run), grad.dtype)
-    columns = product.reshape(channels, *kernel, step, *([run] if runs else out))
+    product = np.empty((group_count, channels * math.prod(kernel), samples * run), grad.dtype)
+    columns = product.reshape(len(total), *kernel, samples, *([run] if runs else out))
     pairs = []
     for position, index in offsets(kernel, out, stride, dilation):
         begin = sum(i * r for i, r in zip(position, reach, strict=True))
         pairs.append((total[:, :, begin : begin + run] if runs else whole[index], columns[(slice(None), *position)]))
     grad_input = np.empty(shape, grad.dtype)
-    for start in range(0, len(grad), step):
-        part = grad[start : start + step]
-        filled[:, : len(part)] = part.swapaxes(0, 1)
-        rows_of_all = spread.reshape(len(spread), step * run)
-        if groups == 1:
-            np.dot(flat, rows_of_all, product)
-        else:
-            np.matmul(flat, _grouped(rows_of_all, groups, 0), _grouped(product, groups, 0))
+    for block, some in blocks:
+        part = grad[some, _channels(block, count)]
+        filled[: part.shape[1], : len(part)] = part.swapaxes(0, 1)
+        number = block.stop - block.start
+        np.matmul(weights[block], spread.reshape(group_count, count, samples * run)[:number], product[:number])
         total.fill(0)
         for target, values in pairs:
             np.add(target, values, target)
-        grad_input[start : start + step] = inner[:, : len(part)].swapaxes(0, 1)
+        grad_input[some, _channels(block, channels)] = inner[: number * channels, : len(part)].swapaxes(0, 1)
     return grad_input
-
-
-# ---------------------------------------------------------------- one kernel per channel
-
-
-def _depthwise(input, weight, shift, stride, padding, dilation, output):
-    """Products summed over kernel positions; a matrix product would have a single row per channel."""
-    kernel = weight.shape[2:]
-    padded = pad_spatial(input, padding)
-    part = np.empty_like(output)
-    for number, (position, index) in enumerate(offsets(kernel, output.shape[2:], stride, dilation)):
-        factor = weight[(slice(None), 0, *position)].reshape(-1, *(1,) * len(kernel))
-        np.multiply(padded[index], factor, part if number else output)
-        if number:
-            np.add(output, part, output)
-    return output if shift is None else np.add(output, shift, output)
-
-
-def _depthwise_weight_grad(grad, input, weight_shape, stride, padding, dilation):
-    kernel = weight_shape[2:]
-    padded = pad_spatial(input, padding)
-    grad_weight = np.empty(weight_shape, input.dtype)
-    part = np.empty_like(grad)
-    axes = (0, *range(2, grad.ndim))
-    for position, index in offsets(kernel, grad.shape[2:], stride, dilation):
-        np.multiply(padded[index], grad, part)
-        grad_weight[(slice(None), 0, *position)] = np.add.reduce(part, axes)
-    return grad_weight

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from ...._dispatch.facts import Autocast
+from ...._core.layout import has_channels_last, with_channels_last
+from ...._dispatch.facts import Autocast, Layout
 from ...._dispatch.registry import aten, composite, op
 from ..._support.blas_sums import channel_sums
 from ..._support.double_backward import asked_for
-from ..._support.factory import has_channels_last, with_channels_last
 from ..._support.half import in_float32
 from .._windows import output_size
 from ._checks import (
@@ -76,14 +76,17 @@ def conv_output_shape(input, weight, stride, padding, dilation, transposed, outp
     if transposed:
         spatial = _transposed_size(input[2:], kernel, stride, padding, dilation, each(output_padding, dims))
         return (input[0], weight[1] * groups, *spatial)
-    return (input[0], weight[0], *output_size(input[2:], kernel, stride, padding, dilation))
+    # torch lets no channels in and none out, whatever the weight says.
+    return (input[0], weight[0] if input[1] else 0, *output_size(input[2:], kernel, stride, padding, dilation))
 
 
 @in_float32
 def _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    shape = conv_output_shape(input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups)
     if not transposed:
-        return forward(input, weight, bias, stride, padding, dilation, groups)
-    shape = conv_output_shape(input.shape, weight.shape, stride, padding, dilation, True, output_padding, groups)
+        return (
+            forward(input, weight, bias, stride, padding, dilation, groups) if input.shape[1] else np.empty(shape, input.dtype)
+        )
     check_transposed_size(input.shape[2:], shape[2:])
     output = input_grad(input, shape, weight, stride, padding, dilation, groups)
     if bias is not None:
@@ -119,6 +122,7 @@ def _conv_samples(make):
 
 @op(
     f"_convolution({_ARGUMENTS}, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
+    layout=Layout.NOTED,
     shape=_conv_shape,
     samples=lambda make: [],
     nondiff=True,
@@ -153,7 +157,12 @@ def convolution_kernel(
     if input.dtype.kind in "iub":
         check_integers(input, dilation, transposed)
     output = _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-    return with_channels_last(output) if has_channels_last(input) or has_channels_last(weight) else output
+    return with_channels_last(output) if _with_images_last(input, weight) else output
+
+
+def _with_images_last(input, weight):
+    """Whether results have the channels next to each other: where those of the input or of the weight are."""
+    return has_channels_last(input) or has_channels_last(weight)
 
 
 @composite(f"convolution({_ARGUMENTS}) -> Tensor", shape=_conv_shape, samples=_conv_samples)
@@ -182,10 +191,10 @@ def _(g, input, weight, stride, padding, dilation, transposed, output_padding, g
     "-> (Tensor, Tensor, Tensor)",
     samples=lambda make: [],
     takes_all_grads=True,
-    shape=lambda grad_output, input, weight, *_: [
+    shape=lambda grad_output, input, weight, bias_sizes, *_: [
         (input._array.shape, input._array.dtype),
         (weight._array.shape, weight._array.dtype),
-        ((grad_output._array.shape[1],), weight._array.dtype),
+        (tuple(bias_sizes or grad_output._array.shape[1:2]), weight._array.dtype),
     ],
     # The gradients of input and weight take as much as the forward each.
     flops=lambda grad_output, input, weight, *rest: int(4 * math.prod(grad_output) * math.prod(weight[1:])),
@@ -211,27 +220,49 @@ def convolution_backward(
         if output_mask[1]:
             grad_weight = weight_grad(grad_output, input, weight.shape, stride, padding, dilation, groups)
     if output_mask[2]:
-        grad_bias = channel_sums(grad_output)
+        # Not of the gradient's size where no channels come in, and so none come out.
+        grad_bias = channel_sums(grad_output) if grad_output.size else np.zeros(bias_sizes or grad_output.shape[1], input.dtype)
+    if _with_images_last(input, weight):
+        grad_input, grad_weight = (with_channels_last(g) if g.size else g for g in (grad_input, grad_weight))
     return grad_input, grad_weight, grad_bias
 
 
 @convolution_backward.vjp
-def _(grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups):
-    """A convolution is linear in each argument, so its second derivatives are convolutions again."""
-    to_input, to_weight, to_bias = grads
+def _(grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs):
     settings = (stride, padding, dilation, transposed, output_padding, groups)
-    grad_grad = grad_in = grad_weight = None
-    if to_input is not None:
-        grad_grad = aten.convolution(to_input, weight, None, *settings)
-        grad_weight = aten.convolution_backward(grad_output, to_input, weight, None, *settings, [False, True, False])[1]
-    if to_weight is not None:
-        more = aten.convolution(input, to_weight, None, *settings)
-        grad_grad = more if grad_grad is None else grad_grad + more
-        grad_in = aten.convolution_backward(grad_output, input, to_weight, None, *settings, [True, False, False])[0]
-    if to_bias is not None:
-        spread = to_bias.reshape(1, -1, *[1] * (grad_output.dim() - 2)).expand(grad_output.shape)
+    return asked_for(
+        aten._convolution_double_backward(*grads, grad_output, weight, input, *settings, [needs[0], needs[1], needs[2]]), needs
+    )
+
+
+@composite(
+    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, int[] stride, "
+    "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool[3] output_mask) "
+    "-> (Tensor, Tensor, Tensor)",
+    samples=lambda make: [],
+)
+def convolution_double_backward(
+    ggI, ggW, ggb, gO, weight, self, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
+    """A convolution is linear in each argument, so its second derivatives are convolutions again."""
+    settings = (stride, padding, dilation, transposed, output_padding, groups)
+    to_grad, to_input, to_weight = output_mask
+    grad_grad = grad_input = grad_weight = None
+    if ggI is not None:
+        if to_grad:
+            grad_grad = aten.convolution(ggI, weight, None, *settings)
+        if to_weight:
+            grad_weight = aten.convolution_backward(gO, ggI, weight, None, *settings, [False, True, False])[1]
+    if ggW is not None:
+        if to_grad:
+            more = aten.convolution(self, ggW, None, *settings)
+            grad_grad = more if grad_grad is None else grad_grad + more
+        if to_input:
+            grad_input = aten.convolution_backward(gO, self, ggW, None, *settings, [True, False, False])[0]
+    if ggb is not None and to_grad:
+        spread = ggb.reshape(1, -1, *[1] * (gO.dim() - 2)).expand(gO.shape)
         grad_grad = spread if grad_grad is None else grad_grad + spread
-    return grad_grad, grad_in, grad_weight
+    return grad_grad, grad_input, grad_weight
 
 
 # ---------------------------------------------------------------- the named forms

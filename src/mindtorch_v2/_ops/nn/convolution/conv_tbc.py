@@ -44,6 +44,7 @@ def _shape(self, weight, bias, pad=0):
     shape=_shape,
     samples=lambda make: [(make(5, 2, 3), make(2, 3, 4), make(4)), (make(5, 2, 3), make(3, 3, 4), make(4), 2)],
     autocast=Autocast.LOWER,
+    out=False,
 )
 def conv_tbc(self, weight, bias, pad):
     """Convolution of sequences laid out as (time, batch, channels).

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from ...._dispatch.facts import Batching
+from ...._core.layout import has_channels_last, with_channels_last
+from ...._dispatch.facts import Batching, Layout
 from ...._dispatch.registry import aten, op
 from ..._support.common import like_first
-from ..._support.factory import has_channels_last, with_channels_last
 from .._windows import columns, output_size, pad_spatial, scatter_columns
 
 # ---------------------------------------------------------------- windows
@@ -186,6 +186,7 @@ def _shuffled_shape(shape, factor):
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
     shape=lambda self, upscale_factor: (_shuffled_shape(self._array.shape, upscale_factor), self._array.dtype),
     samples=lambda make: [(make(1, 4, 2, 3), 2)],
+    out=False,
 )
 def pixel_shuffle(self, upscale_factor):
     """Channels as pixels: an image `upscale_factor` times as large.
@@ -224,6 +225,7 @@ def _unshuffled_shape(shape, factor):
     "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
     shape=lambda self, downscale_factor: (_unshuffled_shape(self._array.shape, downscale_factor), self._array.dtype),
     samples=lambda make: [(make(1, 1, 4, 6), 2)],
+    out=False,
 )
 def pixel_unshuffle(self, downscale_factor):
     """Pixels as channels: the inverse of `pixel_shuffle`.
@@ -249,15 +251,17 @@ def _channel_shuffled(self, groups):
     if channels % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
     split = self.reshape(self.shape[0], groups, channels // groups, *self.shape[2:])
-    return split.swapaxes(1, 2).copy("C").reshape(self.shape)
+    return _like_images(split.swapaxes(1, 2).copy("C").reshape(self.shape), self)
 
 
 for _name in ("channel_shuffle", "native_channel_shuffle"):
     _shuffle = op(
         f"{_name}(Tensor self, int groups) -> Tensor",
         _channel_shuffled,
+        layout=Layout.NOTED,
         shape=like_first,
         samples=lambda make: [(make(1, 4, 2, 2), 2)],
         doc=_DOCS[_name],
+        out=False,
     )
     _shuffle.vjp(self=lambda g, self_shape, groups: aten.channel_shuffle(g, self_shape[1] // groups))

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...._dispatch.facts import SPATIAL, Autocast
+from ...._core.layout import has_channels_last, with_channels_last
+from ...._dispatch.facts import SPATIAL, Autocast, Layout
 from ...._dispatch.registry import aten, composite, op
 from ..._support.elementwise import need_float
-from ..._support.factory import has_channels_last, with_channels_last
 from ..._support.flops import per_element
 from ..._support.half import in_float32
 from .._windows import per_dim
@@ -122,6 +122,16 @@ def _shares(array, size, output_size, quotients=None):
     return array
 
 
+def _check_output(name, shape):
+    """Windows without elements have no gradient to pass on."""
+    for dim, n in enumerate(shape[1:], 1):
+        if n == 0:
+            raise RuntimeError(
+                f"{name}(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes "
+                f"{list(shape)} with dimension {dim} being empty"
+            )
+
+
 def _declare_mean(dims, *, doc=None):
     name = f"_adaptive_avg_pool{dims}d"
     public = name[1:]
@@ -138,6 +148,7 @@ def _declare_mean(dims, *, doc=None):
 
     @op(
         f"{name}(Tensor self, {ints} output_size) -> Tensor",
+        layout=Layout.IMAGES if dims == 2 else Layout.ROW_MAJOR,
         node=f"AdaptiveAvgPool{dims}DBackward0",
         shape=lambda self, output_size: (_output_shape(self._array.shape, output_size), self._array.dtype),
         samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
@@ -162,11 +173,13 @@ def _declare_mean(dims, *, doc=None):
 
     @op(
         f"{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
+        layout=Layout.INPUT_IMAGES,
         samples=lambda make: [],
         shape=lambda grad_output, self: (self._array.shape, self._array.dtype),
     )
     @in_float32
     def backward(grad_output, self):
+        _check_output(f"{public}_backward", grad_output.shape)
         size, output_size = self.shape[-dims:], grad_output.shape[-dims:]
         if size == output_size:
             return grad_output.copy()
@@ -216,7 +229,7 @@ _declare_mean(
 
 
 @composite(
-    "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", samples=lambda make: [(make(2, 3, 5), (2,))], out=True
+    "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", samples=lambda make: [(make(2, 3, 5), (2,))], out=False
 )
 def adaptive_avg_pool1d(self, output_size):
     """Means of as many windows as asked for, over one dim.
@@ -266,6 +279,7 @@ def _declare_max(dims, *, doc=None):
 
     @op(
         f"{name}(Tensor self, {ints} output_size) -> (Tensor, Tensor)",
+        layout=Layout.IMAGES if dims == 2 else Layout.ROW_MAJOR,
         node=f"AdaptiveMaxPool{dims}DBackward0",
         shape=shape,
         samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
@@ -290,10 +304,12 @@ def _declare_max(dims, *, doc=None):
 
     @op(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
+        layout=Layout.INPUT_IMAGES,
         samples=lambda make: [],
         shape=lambda grad_output, self, indices: (self._array.shape, self._array.dtype),
     )
     def backward(grad_output, self, indices):
+        _check_output(f"{name}_backward", grad_output.shape)
         return spread_max(grad_output, indices, self.shape, dims)
 
     backward.vjp(grad_output=lambda g, indices: gathered(g, indices, dims))

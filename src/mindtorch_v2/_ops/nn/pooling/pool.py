@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from ...._core.tensor import make_tensor
-from ...._dispatch.facts import SPATIAL, Autocast
+from ...._dispatch.facts import SPATIAL, Autocast, Layout
 from ...._dispatch.registry import aten, composite, op
+from ..._support.common import sums_by_place
 from ..._support.elementwise import need_float
 from ..._support.flops import per_element
 from ..._support.half import in_float32
-from ..._support.out_rules import like_self
 from .._windows import offsets, output_size, pad_spatial
 from ._checks import check_one_int, check_ordered, refuse, settings
 
@@ -120,7 +120,7 @@ def spread_max(grad, indices, shape, dims, overlapping=True):
         return np.zeros(shape, grad.dtype)
     where = (indices.reshape(planes, -1) + (np.arange(planes) * area)[:, None]).reshape(-1)
     if overlapping:
-        return np.bincount(where, grad.reshape(-1), planes * area).astype(grad.dtype, copy=False).reshape(shape)
+        return sums_by_place(where, grad.reshape(-1), planes * area).astype(grad.dtype, copy=False).reshape(shape)
     grad_input = np.zeros(planes * area, grad.dtype)
     grad_input[where] = grad.reshape(-1)
     return grad_input.reshape(shape)
@@ -150,6 +150,7 @@ def _declare_max(dims, docs):
 
     @op(
         f"{name}(Tensor self, {arguments}) -> (Tensor, Tensor)",
+        layout=Layout.IMAGES,
         shape=shape,
         node=node,
         samples=samples,
@@ -170,6 +171,7 @@ def _declare_max(dims, docs):
     @op(
         f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, "
         f"{ints} dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        layout=Layout.INPUT_IMAGES,
         samples=lambda make: [],
         shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype),
     )
@@ -339,13 +341,13 @@ def _declare_avg(dims, *, doc=None):
     @op(
         f"{name}(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, bool ceil_mode=False, "
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        layout=Layout.IMAGES if dims == 2 else Layout.ROW_MAJOR,
         shape=shape,
         node=f"AvgPool{dims}DBackward0",
         samples=lambda make: [(make(2, 3, *(4,) * dims), (2,) * dims)],
         autocast=Autocast.FLOAT32 if dims == 3 else None,
         batching=SPATIAL[dims],
         flops=per_element(1),
-        out_rule=like_self,
         doc=doc,
     )
     @in_float32
@@ -365,6 +367,7 @@ def _declare_avg(dims, *, doc=None):
     @op(
         f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, "
         "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
+        layout=Layout.INPUT_IMAGES,
         samples=lambda make: [],
         shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype),
     )
@@ -402,7 +405,7 @@ _declare_avg(
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
     "bool count_include_pad=True) -> Tensor",
     samples=lambda make: [(make(2, 3, 6), (2,))],
-    out=True,
+    out=False,
 )
 def avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
     """Means of windows that slide over one dim.

@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 
+from ...._core.layout import has_channels_last, suggested_format, with_channels_last
 from ...._dispatch.facts import Autocast
 from ...._dispatch.registry import aten, op
 from ..._support.common import scalar_name
-from ..._support.factory import has_channels_last, with_channels_last
+from ..._support.elementwise import need_real
 from .._windows import per_dim
 from ._checks import check_not_empty
 from .pool import gathered, spread_max
@@ -61,7 +62,7 @@ def _unpool_grad(g, indices, dims):
     lead = shape[:-dims]
     flat = aten.view(g.contiguous(), (*lead, math.prod(g._array.shape[-dims:])))
     picked = aten.gather(flat, -1, aten.view(indices.contiguous(), (*lead, math.prod(shape[-dims:]))))
-    return aten.view(picked, shape)
+    return aten.contiguous(aten.view(picked, shape), memory_format=suggested_format(indices._array))
 
 
 @op(
@@ -138,7 +139,7 @@ def _check_fractional(self, kernel, out, samples):
         raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(self.shape)}")
     check_not_empty(caller, self.shape, self.ndim - 1, "got{shape} with dimension {axis} being empty.")
     for n, k, o, what in zip(self.shape[-dims:], kernel, out, ("time", "height", "width")[-dims:], strict=True):
-        if o + k - 1 > n:
+        if o + k - 1 > n - (dims == 3):  # a volume must be larger than what its windows cover
             raise RuntimeError(f"{caller}(): pool {what} {k} too large relative to input {what} {n}")
     if samples.dtype != self.dtype:
         raise RuntimeError("Expect _random_samples to have the same dtype as input")
@@ -155,6 +156,7 @@ def _check_fractional(self, kernel, out, samples):
 
 def _fractional(self, kernel, out, random_samples):
     dims = len(kernel)
+    need_real("fractional_max_pool2d_out_frame", self)
     _check_fractional(self, kernel, out, random_samples)
     size = self.shape[-dims:]
     shape = (*self.shape[:-dims], *out)

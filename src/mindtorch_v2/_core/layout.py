@@ -1,0 +1,166 @@
+"""In which order the dims of fresh memory lie: torch's rules, where NumPy's own choice (`order="K"`) is another.
+
+NumPy agrees for one operand without repeated elements and for operands that lie alike. It falls back to row-major where
+operands disagree, where torch follows the first that tells two dims apart, and takes an expanded dim for the innermost one,
+where torch leaves it in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .memory_format import channels_last, channels_last_3d, contiguous_format, memory_format
+from .strides import is_dense, memory_of
+
+
+def order_of_dims(shape: tuple[int, ...], strides: Sequence[Sequence[int]]) -> list[int]:
+    """The dims of a result, innermost first, for operands with these strides: 0 where an operand is broadcast.
+
+    A stable insertion sort, from the last dim to the first. Of two dims the one with the smaller stride lies further inside, by
+    the first operand that has both; with equal strides the smaller dim does. Dims that no operand tells apart stay in order.
+    """
+
+    def comes_after(dim: int, other: int) -> int:
+        for steps in strides:
+            if steps[dim] and steps[other]:
+                if steps[dim] != steps[other]:
+                    return 1 if steps[dim] > steps[other] else -1
+                if shape[dim] > shape[other]:
+                    return 1
+        return 0
+
+    order = list(reversed(range(len(shape))))
+    for end in range(1, len(order)):
+        at = end
+        for before in range(end - 1, -1, -1):
+            comparison = comes_after(order[before], order[at])
+            if comparison > 0:
+                order[before], order[at] = order[at], order[before]
+                at = before
+            elif comparison < 0:
+                break
+    return order
+
+
+def _fresh(shape: tuple[int, ...], np_dtype: np.dtype, order: list[int]) -> np.ndarray:
+    """Memory without gaps whose dims lie in this order, innermost first."""
+    outermost_first = order[::-1]
+    inverse = sorted(range(len(order)), key=outermost_first.__getitem__)
+    return np.empty([shape[dim] for dim in outermost_first], np_dtype).transpose(inverse)
+
+
+def dense_like(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
+    """Fresh memory of an array's shape with its dims in the same order, as torch's preserve_format has it."""
+    if array.flags.c_contiguous or not array.size:
+        return _with_steps_of(array, np.empty(array.shape, np_dtype))
+    if 0 not in array.strides or is_dense(array):
+        return _with_steps_of(array, np.empty_like(array, np_dtype))
+    return _fresh(array.shape, np_dtype, order_of_dims(array.shape, [[abs(step) for step in array.strides]]))
+
+
+def _with_steps_of(array: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+    """Fresh memory with an array's own steps along dims of one element: they tell how images lie that have one channel."""
+    if 1 not in array.shape or not array.size:
+        return fresh
+    item, own = fresh.itemsize, array.itemsize
+    steps = tuple(
+        step // own * item if n == 1 else kept for n, step, kept in zip(array.shape, array.strides, fresh.strides, strict=True)
+    )
+    return fresh if steps == fresh.strides else np.ndarray(fresh.shape, fresh.dtype, memory_of(fresh)[0], 0, steps)
+
+
+def dense_copy(array: np.ndarray) -> np.ndarray:
+    """A copy that keeps the order of dims."""
+    if array.flags.c_contiguous and 1 not in array.shape:
+        return array.copy()
+    copied = dense_like(array, array.dtype)
+    np.copyto(copied, array)
+    return copied
+
+
+def dense_cast(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
+    """A copy in another dtype that keeps the order of dims; what does not fit is cast as in C."""
+    if (array.flags.c_contiguous or 0 not in array.strides) and 1 not in array.shape:
+        return array.astype(np_dtype, order="K")
+    converted = dense_like(array, np_dtype)
+    np.copyto(converted, array, casting="unsafe")
+    return converted
+
+
+def lies_as(array: np.ndarray, order: list[int]) -> bool:
+    """Whether an array has its elements in this order of dims, without gaps."""
+    step = array.itemsize
+    for dim in order:
+        size = array.shape[dim]
+        if size != 1 and array.strides[dim] != step:
+            return False
+        step *= size
+    return True
+
+
+def like_operands(result: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """A fresh pointwise result in torch's order of dims for its operands: itself, or a copy where it lies in another."""
+    first = operands[0]
+    if first.strides == result.strides and first.itemsize == result.itemsize:
+        return result  # what most calls come to: it lies as its first operand, which decides
+    shape = result.shape
+    ndim = len(shape)
+    if ndim < 2 or not result.size:
+        return result
+    return in_order(result, order_of_dims(shape, [_broadcast_strides(one, ndim, shape) for one in operands]))
+
+
+def in_order(array: np.ndarray, order: list[int]) -> np.ndarray:
+    """An array whose dims lie in this order, innermost first: itself, or a copy."""
+    if lies_as(array, order):
+        return array
+    arranged = _fresh(array.shape, array.dtype, order)
+    np.copyto(arranged, array)
+    return arranged
+
+
+def _broadcast_strides(operand: np.ndarray, ndim: int, shape: tuple[int, ...]) -> Sequence[int]:
+    if operand.shape == shape:
+        return operand.strides
+    missing = ndim - operand.ndim
+    own = zip(operand.shape, operand.strides, shape[missing:], strict=True)
+    return [0] * missing + [0 if n == 1 and wide != 1 else step for n, step, wide in own]
+
+
+# ---------------------------------------------------------------- images
+
+
+def has_channels_last(array: np.ndarray) -> bool:
+    """Whether the channels of images or volumes lie next to each other, by torch's rule for dims of one element, too."""
+    strides, shape = array.strides, array.shape
+    if not 4 <= len(shape) <= 5 or strides[1] > strides[-1]:
+        return False
+    least = 0
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
+        if not shape[dim] or not strides[dim] or strides[dim] < least or (dim == 0 and least == strides[1]):
+            return False
+        least = strides[dim] * shape[dim]
+    return True
+
+
+def suggested_format(array: np.ndarray) -> memory_format:
+    """The memory format that an array's steps show; where it is in several, row-major unless its steps tell otherwise."""
+    if not has_channels_last(array):
+        return contiguous_format
+    return channels_last if array.ndim == 4 else channels_last_3d
+
+
+def with_channels_last(array: np.ndarray) -> np.ndarray:
+    """The array with its channels next to each other."""
+    moved = np.ascontiguousarray(np.moveaxis(array, 1, -1))
+    # Steps along dims of one element are free for NumPy; torch tells from them how images lie that have one channel.
+    return np.moveaxis(moved.reshape(-1).reshape(moved.shape), -1, 1)
+
+
+def like_image(result: np.ndarray, image: np.ndarray) -> np.ndarray:
+    """The result of an op on images: its channels lie next to each other if those of the input do, else it is row-major."""
+    if result.ndim == image.ndim and has_channels_last(image):
+        return with_channels_last(result)
+    return result if result.flags.c_contiguous else np.ascontiguousarray(result)

@@ -1,0 +1,49 @@
+"""Where results lie in memory, beside where PyTorch's do: see tests/helpers/layout_table.py."""
+
+from __future__ import annotations
+
+import json
+
+import layout_table
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2._core.layout import order_of_dims
+
+_WANTED = json.loads(layout_table.TABLE.read_text())
+_ROWS = layout_table.rows(torch)
+
+
+@pytest.mark.parametrize("op", sorted(_ROWS))
+@pytest.mark.filterwarnings("ignore")
+def test_results_have_the_strides_that_torch_gives_them(op):
+    got = {name: layout_table.strides(torch, call) for name, call in _ROWS[op].items()}
+    assert {name: one for name, one in got.items() if one != _WANTED[op][name]} == {
+        name: one for name, one in _WANTED[op].items() if one != got[name]
+    }
+
+
+@pytest.mark.parametrize(
+    ("strides", "order"),
+    [
+        ([(12, 4, 1)], [2, 1, 0]),
+        ([(1, 4, 12)], [0, 1, 2]),
+        ([(0, 4, 1)], [2, 1, 0]),  # an expanded dim stays in its place
+        ([(0, 1, 4)], [1, 2, 0]),
+        ([(1, 2, 8), (12, 4, 1)], [0, 1, 2]),  # the first operand decides
+        ([(0, 0, 0), (1, 2, 8)], [0, 1, 2]),  # the second where the first is broadcast
+    ],
+)
+def test_dims_are_ordered_as_torch_iterates(strides, order):
+    assert order_of_dims((2, 3, 4), strides) == order
+
+
+def test_a_result_can_be_viewed_where_torch_can_view_it():
+    x, y = torch.ones(3, 4), torch.ones(4, 3)
+    assert (y + x.t()).view(-1).shape == (12,)
+    assert torch.ones(4).expand(3, 4).clone().view(-1).shape == (12,)
+    assert (x.t() * 2 + y).t().view(-1).shape == (12,)
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        (x.t() + y).view(-1)
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        (x.t() * 2 + y).view(-1)

@@ -1,0 +1,153 @@
+"""What random programs beside torch brought to light, each as the smallest call, with what torch 2.13 does."""
+
+from __future__ import annotations
+
+import pytest
+
+import mindtorch_v2 as torch
+
+t = torch.tensor
+x1, x2, empty = t([1.0, 2.0]), torch.ones(2, 3), torch.ones(2, 0)
+long0 = torch.zeros(0, dtype=torch.int64)
+
+REFUSED = {  # a call, and the exception that torch raises
+    # order of checks: what is wrong with dims and shapes comes before what is wrong with values
+    "t(0).index_put((t([0, 1]),), t(1.0))": IndexError,
+    "t([1]).index_put((t([5]),), t([1, 2]))": RuntimeError,
+    "t(0).index_select(0, t([0, 0]))": RuntimeError,
+    "x2.index_select(1, t([7]))": RuntimeError,
+    "x2.index_select(0, t([7]))": IndexError,
+    "t(0.0).index_select(1, t([0]))": IndexError,
+    "t(0.0).index_add(0, t([0, 0]), t(1.0))": IndexError,
+    "x1.index_add(0, t([7]), t([1.0]))": IndexError,
+    "x1.index_add(0, t(0), t(1.0))": RuntimeError,
+    "x1.index_copy(0, t([0], dtype=torch.int32), t([1.0]))": RuntimeError,
+    "x1.index_copy(0, t([-1]), t([1.0]))": IndexError,
+    "x1.index_copy(0, t([0, 1]), t(1))": IndexError,
+    "x1.scatter(3, t([0]), t([1]))": IndexError,
+    "x1.scatter_reduce(0, long0, t([1]), 'sum')": RuntimeError,
+    "x1.index_fill(2, t([[0]]), 1.0)": IndexError,
+    "torch.baddbmm(x2, x1, x2)": IndexError,
+    "torch.mv(t(1.0), x1)": IndexError,
+    "torch.cat([t(1.0)], 1)": RuntimeError,
+    "torch.topk(t(1j), 1, 7)": IndexError,
+    "t([1, 2]).lerp(t([1, 2, 3]), 0.5)": RuntimeError,
+    "t([1, 2]).bitwise_and_(2.5)": RuntimeError,
+    "t([1, 2]).__ilshift__(1.5)": RuntimeError,
+    "x1.permute([])": RuntimeError,
+    "t(1.0).unflatten(-1, [1, 1])": RuntimeError,
+    "torch.slice_scatter(t(1.0), t(1.0))": IndexError,
+    "t(1.0).count_nonzero(1)": IndexError,
+    "t(1.0).repeat_interleave(2, 0)": IndexError,
+    "t(1.0).copy_(t([1.0]))": RuntimeError,
+    # dtypes and numbers that an op has no kernel for
+    "~x1": TypeError,
+    "t([True]).median()": NotImplementedError,
+    "t([True]).kthvalue(1)": NotImplementedError,
+    "t([True]).topk(1)": RuntimeError,
+    "torch.isin(t([True]), t([1]))": RuntimeError,
+    "torch.cdist(torch.ones(1, 1).half(), torch.ones(1, 1).half())": NotImplementedError,
+    "torch.arange(3, dtype=torch.complex64)": NotImplementedError,
+    "t([1j]).logit()": NotImplementedError,
+    "torch.xlogy(x1, 1j)": NotImplementedError,
+    "torch.searchsorted(x1, t([1j]))": NotImplementedError,
+    "t(1j).max(0)": RuntimeError,
+    "x1.nansum(dtype=torch.complex64)": NotImplementedError,
+    "x1.nanmean(dtype=torch.int64)": RuntimeError,
+    "t([1j]).scatter_reduce(0, t([0]), t([1j]), 'amax')": NotImplementedError,
+    "t([1], dtype=torch.uint8).fill_(-0.75)": RuntimeError,
+    "t([1.0, 2.0]).half().fill_(70000)": RuntimeError,
+    "t([1.0]).fill_(1e39)": RuntimeError,
+    "t([1, 2]).__setitem__(t([0]), 1j)": RuntimeError,
+    "t([1], dtype=torch.int8).__setitem__(t([0]), 300)": RuntimeError,
+    "t([1, 2]).__setitem__(0, 1 << 70)": ValueError,
+    "x1.clone().__setitem__(t([1, 0], dtype=torch.uint8), 0)": RuntimeError,
+    "torch.nn.functional.hardtanh(t([1], dtype=torch.uint8))": RuntimeError,
+    "t([6]).div_(t([6]), rounding_mode=None)": RuntimeError,
+    "int(t(1 + 1j))": RuntimeError,
+    # arguments that do not go together
+    "x1.clamp(1, x1)": TypeError,
+    "x1.clamp(x1, 1)": TypeError,
+    "t(1.0).clamp_(0.0, t(1.0, requires_grad=True))": TypeError,
+    "x1.clamp()": RuntimeError,
+    "x2.t().contiguous(memory_format=torch.preserve_format)": RuntimeError,
+    "torch.ones(1, 1, 1).contiguous(memory_format=torch.channels_last)": RuntimeError,
+}
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_refused(call):
+    with pytest.raises(REFUSED[call]) as refusal:
+        eval(call)
+    assert refusal.type is REFUSED[call]
+
+
+def overwritten(target, index, value):
+    target[index] = value
+    return target.tolist()
+
+
+GIVEN = {  # a call, and what it gives in torch
+    # positions are looked at only where there are elements
+    "empty[t([7])].shape": (1, 0),
+    "empty.index_add(0, t([7]), torch.ones(1, 0)).shape": (2, 0),
+    "empty.index_fill(0, t([7]), 1.0).shape": (2, 0),
+    "torch.take_along_dim(long0, long0, 0).shape": (0,),
+    "torch.cat([torch.ones(0)], 1).shape": (0,),
+    "long0.softmax(0).dtype": torch.int64,
+    "long0.floor_divide(t([0])).shape": (0,),
+    "torch.nn.functional.layer_norm(torch.ones(1, 1, 0), [0]).shape": (1, 1, 0),
+    "t(True).cumsum(0, dtype=torch.bool).item()": True,
+    # numbers in other dtypes
+    "overwritten(t([False, False]), t([1]), 1j)": [False, True],
+    "overwritten(t([1, 2]), slice(0, 1), 3 + 0j)": [3, 2],
+    "overwritten(t([1.0, 2.0]).half(), t([True, False]), 70000)": [float("inf"), 2.0],
+    "overwritten(t([1.0, 2.0]), t([True, False]), t([5]))": [5.0, 2.0],
+    "int(t(3 + 0j))": 3,
+    "t([1.0]).double().clamp(2 + 0j).tolist()": [2.0],
+    # no dims are none of them
+    "torch.ones(2).all([]).shape": (2,),
+    "torch.zeros(2).any([]).tolist()": [False, False],
+    "t(2.0).mT.item()": 2.0,
+    "x2.t().is_contiguous(memory_format=torch.preserve_format)": False,
+    "torch.ones(1, 1, 1).is_contiguous(memory_format=torch.channels_last)": False,
+}
+
+
+@pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated")
+@pytest.mark.parametrize("call", GIVEN)
+def test_given(call):
+    assert eval(call) == GIVEN[call]
+
+
+def test_an_operand_that_is_written_to_is_read_first():
+    shifted = t([6])
+    shifted <<= shifted
+    assert shifted.tolist() == [384]
+    bounded = t([-2.875])
+    bounded.clamp_(t([3.0]), bounded)
+    assert bounded.tolist() == [-2.875]
+
+
+def test_t_in_place_keeps_history_and_counts_as_a_write():
+    leaf = torch.ones(2, 3, requires_grad=True)
+    turned = (leaf * 2).t_()
+    (turned * torch.arange(6.0).reshape(3, 2)).sum().backward()
+    assert leaf.grad.tolist() == [[0.0, 4.0, 8.0], [2.0, 6.0, 10.0]]
+    vector = t([1.0])
+    vector.t_()
+    assert vector._version == 1
+
+
+def test_put_needs_no_values_of_its_source_backward():
+    leaf, source = torch.ones(3, requires_grad=True), t([5.0])
+    result = leaf.put(t([1]), source)
+    source[0] = 7.0
+    result.sum().backward()
+    assert leaf.grad.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_logcumsumexp_backward_in_half_precision():
+    leaf = torch.zeros(2, dtype=torch.float16, requires_grad=True)
+    leaf.logcumsumexp(0).sum().backward()
+    assert leaf.grad.tolist() == [1.5, 0.5]

@@ -1,0 +1,272 @@
+"""In what two runs of a program differ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .machine import COMPLEX, FLOATS, Machine, Outcome, Statement
+from .table import EXACT
+
+# What a tensor's description holds, in the order of Machine.describe.
+PARTS = ("dtype", "shape", "stride", "requires_grad", "is_leaf", "shares", "base", "version", "values")
+# The order in which they are compared: what is worse comes first.
+ORDER = ("dtype", "shape", "values", "requires_grad", "is_leaf", "shares", "base", "version", "stride")
+TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 1e-4, "complex64": 1e-4, "float16": 8e-3, "bfloat16": 5e-2}
+
+
+# Words of torch's exceptions that tell of a failure inside, or of a derivative that it lacks, not of a program that is wrong.
+TORCH_FAILS = (
+    "INTERNAL ASSERT FAILED",
+    "Could this error message be improved",
+    "invalid python storage",
+    "the derivative for 'inplace version",
+    "does not support automatic differentiation for outputs with complex dtype",
+    "unsupported operand type(s) for *: 'NoneType'",  # a hook gets None for one of several results
+)
+# Words of refusals that are kinds of their own: what torch forbids and this package has no need to.
+KINDS = {
+    "modified by an inplace operation": "accepts, saves less",
+    "returns multiple views": "accepts, one of several views",
+}
+
+
+# Words of a refusal here: some of torch's ops write several elements into one place.
+REPEATED = "more than one element of the written-to tensor refers to a single memory location"
+# What is added to a kind where `out=` looks at memory that matters otherwise: it is an operand itself, it is a view that shares
+# memory with one, so that kernels may read what they wrote, or a view without elements, which is given some.
+INTO_OPERAND, INTO_PART, INTO_EMPTY = ", into an operand", ", into a part of an operand", ", into an empty view"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first thing in which a program's runs differ."""
+
+    at: int  # the statement; the number of statements for gradients at the end
+    op: str
+    kind: str
+    dtype: str
+    text: str
+
+
+def op_of(statement: Statement) -> str:
+    """How findings name a statement."""
+    do, name = statement["do"], statement.get("name", "")
+    text = {"operator": f"operator {name}", "inplace_operator": f"operator {name}", "out": f"{name}(out=)"}.get(do, name or do)
+    return f"{text} (no_grad)" if statement.get("no_grad") else text
+
+
+def close(wanted: list[Any], got: list[Any], dtype: str, exact: bool) -> bool:
+    """Whether values agree: all of them where nothing was computed, else to the digits of a dtype."""
+    if wanted == got:
+        return True
+    if len(wanted) != len(got):
+        return False
+    tolerance = 0.0 if exact else TOLERANCE.get(dtype, 0.0)
+    scale = max((abs(one) for one in wanted if math.isfinite(one)), default=0.0) if tolerance else 0.0
+    allowed = tolerance * max(1.0, scale) / 10
+    if dtype in COMPLEX:
+        # Which part of a complex number is nan or infinite is a matter of how a product is computed.
+        finite = [all(map(math.isfinite, pair)) for pair in zip(wanted[::2], wanted[1::2], strict=True)]
+        if not exact and finite == [all(map(math.isfinite, pair)) for pair in zip(got[::2], got[1::2], strict=True)]:
+            wanted, got = ([value for at, value in enumerate(one) if finite[at // 2]] for one in (wanted, got))
+    for one, two in zip(wanted, got, strict=True):
+        if one == two or (one != one and two != two):
+            continue
+        if not tolerance or not abs(one - two) <= allowed + tolerance * abs(one):
+            return False
+    return True
+
+
+def strides_differ(wanted: list[Any], got: list[Any]) -> bool:
+    """Whether elements lie elsewhere: strides of dims of one element, and of tensors of at most one, mean nothing."""
+    if 0 in wanted[1]:
+        return False
+    return any(size > 1 and one != two for size, one, two in zip(wanted[1], wanted[2], got[2], strict=True))
+
+
+def described_difference(wanted: list[Any], got: list[Any], exact: bool, computed: str = "") -> tuple[str, str] | None:
+    """(kind, text) for two descriptions of a tensor, which may hold what was computed in another dtype."""
+    one, two = dict(zip(PARTS, wanted, strict=True)), dict(zip(PARTS, got, strict=True))
+    for part in ORDER:
+        if part == "values":
+            differs = not close(one[part], two[part], coarser(one["dtype"], computed), exact)
+        elif part == "stride":
+            differs = strides_differ(wanted, got)
+        else:
+            differs = one[part] != two[part]
+        if differs:
+            if part == "is_leaf" and one[part] == "RuntimeError":
+                part = "is_leaf refused"
+                two[part], one[part] = two["is_leaf"], one["is_leaf"]
+            return part, f"{two[part]!r:.200}, not {one[part]!r:.200}"
+    return None
+
+
+def result_difference(wanted: Any, got: Any, exact: bool) -> tuple[str, str] | None:
+    if isinstance(wanted, list):
+        if not isinstance(got, list) or len(wanted) != len(got):
+            return "results", f"{got!r:.100}, not {len(wanted)} results"
+        for one, two in zip(wanted, got, strict=True):
+            found = result_difference(one, two, exact)
+            if found:
+                return found
+        return None
+    if isinstance(got, list) or wanted.keys() != got.keys():
+        return "results", f"{got!r:.150}, not {wanted!r:.150}"
+    ((kind, one),) = wanted.items()
+    two = got[kind]
+    if kind == "tensor":
+        return described_difference(one, two, exact)
+    if kind == "float":
+        return None if close([one], [two], "float32", False) else ("values", f"{two}, not {one}")
+    return None if one == two and type(one) is type(two) else ("results", f"{two!r}, not {one!r}")
+
+
+def coarser(dtype: str, other: str) -> str:
+    """Of two floating dtypes the one with fewer digits: real numbers that were computed in float32 have no more in float64."""
+    if dtype in TOLERANCE and TOLERANCE.get(other, 0.0) > TOLERANCE[dtype] and (dtype in COMPLEX) == (other in COMPLEX):
+        return other
+    return dtype
+
+
+def computed_dtype(statement: Statement, machine: Machine) -> str:
+    """The coarsest dtype in which a statement with `out=` may compute before it stores."""
+    dtypes = [Machine.dtype(tensor) for tensor in tensors_of(statement["args"], machine)]
+    return max((dtype if dtype in TOLERANCE else "float32" for dtype in dtypes), key=TOLERANCE.__getitem__, default="")
+
+
+def tensors_of(argument: Any, machine: Machine) -> list[Any]:
+    """The tensors among the arguments of a statement that exist."""
+    if isinstance(argument, list):
+        return [tensor for one in argument for tensor in tensors_of(one, machine)]
+    known = isinstance(argument, dict) and argument.get("tensor") in machine.tensors
+    return [machine.tensors[argument["tensor"]]] if known else []
+
+
+def memory_written(statement: Statement, machine: Machine) -> str:
+    """What is added to the kinds of a statement with `out=`."""
+    (out,) = tensors_of([statement["kwargs"]["out"]], machine) or (None,)
+    operands = tensors_of(statement["args"], machine)
+    if out is None:
+        return ""
+    if any(one is out for one in operands):
+        return INTO_OPERAND
+    storage = out.untyped_storage()
+    if not storage.nbytes():
+        return ""
+    if not out.numel():
+        return INTO_EMPTY
+    return INTO_PART if any(one.untyped_storage().data_ptr() == storage.data_ptr() for one in operands) else ""
+
+
+def outcome_difference(
+    statement: Statement, wanted: Outcome, got: Outcome, messages: bool, computed: str = ""
+) -> tuple[str, str] | None:
+    if "absent" in wanted or "absent" in got:
+        return None if wanted.keys() == got.keys() else ("results", "a tensor that is not there")
+    theirs, ours = wanted.get("error"), got.get("error")
+    if theirs and any(words in theirs[1] for words in TORCH_FAILS):
+        return "torch fails", f"torch: {theirs[1]}"
+    if theirs and not ours:
+        kind = next((kind for words, kind in KINDS.items() if words in theirs[1]), "accepts")
+        return kind, f"torch: {theirs[0]}: {theirs[1]}"
+    if ours and not theirs:
+        return "raises, repeated memory" if REPEATED in ours[1] else "raises", f"{ours[0]}: {ours[1]}"
+    if theirs and ours and theirs[0] != ours[0]:
+        return "error class", f"{ours[0]}: {ours[1]!r:.150}, not {theirs[0]}: {theirs[1]!r:.150}"
+    if theirs and ours and messages and theirs[1] != ours[1]:
+        return "message", f"{ours[1]!r}, not {theirs[1]!r}"
+    exact = statement.get("name", statement["do"]).rstrip("_") in EXACT or statement["do"] in ("input", "get", "set")
+    found = None if theirs else result_difference(wanted["results"], got["results"], exact)
+    if found:
+        return found
+    before, after = wanted.get("changed", {}), got.get("changed", {})
+    for label in sorted(before.keys() | after.keys()):
+        if label not in before or label not in after:
+            which, where = (after, "only here") if label in after else (before, "only in torch")
+            kind = f"refused but changes {where}" if theirs else "changes"
+            return kind, f"t{label.replace('.', '_')} becomes {which[label]!r:.150} {where}"
+        found = described_difference(before[label], after[label], exact, computed)
+        if found:
+            return f"{'refused but ' if theirs else ''}changes {found[0]}", f"t{label.replace('.', '_')}: {found[1]}"
+    return None
+
+
+def gradients_difference(wanted: dict[str, Any], got: dict[str, Any]) -> tuple[str, str] | None:
+    for label in sorted(wanted.keys() | got.keys()):
+        if label not in wanted or label not in got:
+            return "gradient", f"t{label.replace('.', '_')}.grad is there {'here' if label in got else 'in torch'} only"
+        one, two = wanted[label], got[label]
+        for at, part in enumerate(("dtype", "shape", "requires_grad")):
+            if one[at] != two[at]:
+                return f"gradient {part}", f"t{label.replace('.', '_')}.grad: {two[at]}, not {one[at]}"
+        if not close(one[3], two[3], one[0], False):
+            return "gradient values", f"t{label.replace('.', '_')}.grad: {two[3]!r:.200}, not {one[3]!r:.200}"
+    return None
+
+
+def overwrite(machine: Machine, label: str, described: list[Any]) -> None:
+    """Give a tensor the digits that torch's has, so that rounding does not add up to a difference in later statements."""
+    dtype = described[0]
+    known = machine.known.get(label)
+    if known is None or known[8] == described[8] or (dtype not in FLOATS and dtype not in COMPLEX):
+        return
+    values = described[8]
+    if dtype in COMPLEX:
+        values = [complex(*pair) for pair in zip(values[::2], values[1::2], strict=True)]
+    tensor = machine.tensors[label]
+    torch = machine.torch
+    try:
+        with torch.no_grad():
+            tensor.data.copy_(torch.tensor(values, dtype=tensor.dtype).reshape(tensor.shape))
+    except RuntimeError:
+        return  # elements that share a place stay what they are
+    machine.known[label] = machine.describe(tensor, label)
+
+
+def first_difference(
+    torch: Any,
+    program: list[Statement],
+    outcomes: list[Outcome],
+    gradients: dict[str, Any],
+    messages: bool = False,
+) -> Difference | None:
+    """Run a program here, beside what torch did, up to the first difference."""
+    machine = Machine(torch)
+    for at, (statement, wanted) in enumerate(zip(program, outcomes, strict=True)):
+        computed = into = ""
+        if statement["do"] == "out":
+            computed, into = computed_dtype(statement, machine), memory_written(statement, machine)
+        got = machine.run(statement)
+        found = outcome_difference(statement, wanted, got, messages, computed)
+        if found:
+            found = found[0] + into, found[1]
+        if found and found[0] == "requires_grad" and statement.get("no_grad"):
+            found = "requires_grad, in no_grad", found[1]
+        if found:
+            return Difference(at, op_of(statement), found[0], dtype_of(statement, machine, wanted), found[1])
+        for label, described in labeled(str(statement["id"]), wanted.get("results")):
+            overwrite(machine, label, described)
+        for label, described in wanted.get("changed", {}).items():
+            overwrite(machine, label, described)
+    if any("error" in outcome and one["do"] in ("backward", "grad") for one, outcome in zip(program, outcomes, strict=True)):
+        return None  # which gradients were there when a backward pass failed is a matter of order
+    found = gradients_difference(gradients, machine.finish())
+    return Difference(len(program), "gradient", found[0], "", found[1]) if found else None
+
+
+def labeled(label: str, result: Any) -> list[tuple[str, list[Any]]]:
+    """The tensors of a result with their labels."""
+    if isinstance(result, list):
+        return [one for at, item in enumerate(result) for one in labeled(f"{label}.{at}", item)]
+    return [(label, result["tensor"])] if isinstance(result, dict) and "tensor" in result else []
+
+
+def dtype_of(statement: Statement, machine: Machine, wanted: Outcome) -> str:
+    """The dtype that a finding names: that of the first tensor among the arguments."""
+    for argument in statement.get("args", ()):
+        if isinstance(argument, dict) and argument.get("tensor") in machine.tensors:
+            return Machine.dtype(machine.tensors[argument["tensor"]])
+    return statement.get("dtype", "")
