@@ -19,6 +19,7 @@ from .._core.threads import threads
 from .._dispatch import entry_globals
 from .context import FunctionNode
 from .graph import OpNode, add_node_listener, remove_node_listener
+from .nodes.derivative import ARG
 from .nodes.node import Node
 
 _plain_new = object.__new__
@@ -104,8 +105,9 @@ def _check(node: Node) -> None:
     """RuntimeError if a new node saved an inference tensor."""
     values: list[Any] = []
     if isinstance(node, OpNode) and node.plan.saved:
-        for _, _, slot in node.slots():
-            values += [pair[0] for pair in slot[0]] if slot and isinstance(slot[0], list) else slot
+        for kind, _, slot in node.slots():
+            is_list = kind == ARG and isinstance(slot[0], list)
+            values += [pair[0] for pair in slot[0]] if is_list else slot
     elif isinstance(node, FunctionNode):
         values += [slot[0] for slot in node.saved or ()]
     for value in values:

@@ -203,9 +203,7 @@ class TensorBase:
     def as_strided(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor: ...
     def as_strided_(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor: ...
     def as_strided_copy(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor: ...
-    def as_strided_scatter(
-        self, src: Tensor, size: Any, stride: Any, storage_offset: _int | None = None, *, out: Tensor | None = None
-    ) -> Tensor: ...
+    def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor: ...
     def as_subclass(self, cls: Any) -> Any: ...
     def asin(self) -> Tensor: ...
     def asin_(self) -> Tensor: ...
@@ -1343,6 +1341,7 @@ class TensorBase:
     def mode(
         self, dim: _int = -1, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool | None = None
     ) -> _return_types.mode: ...
+    def module_load(self, other: Any, assign: _bool = False) -> Any: ...
     @overload
     def moveaxis(self, source: _int, destination: _int) -> Tensor: ...
     @overload
@@ -1954,6 +1953,52 @@ class TensorBase:
         axis: _int | None = None,
     ) -> Tensor: ...
     def slogdet(self) -> _return_types.slogdet: ...
+    def slow_conv3d(
+        self,
+        weight: Tensor,
+        kernel_size: _int | Sequence[_int],
+        bias: Tensor | None = None,
+        stride: _int | Sequence[_int] = (1, 1, 1),
+        padding: _int | Sequence[_int] = (0, 0, 0),
+    ) -> Tensor: ...
+    def slow_conv_dilated2d(
+        self,
+        weight: Tensor,
+        kernel_size: _int | Sequence[_int],
+        bias: Tensor | None = None,
+        stride: _int | Sequence[_int] = (1, 1),
+        padding: _int | Sequence[_int] = (0, 0),
+        dilation: _int | Sequence[_int] = (1, 1),
+    ) -> Tensor: ...
+    def slow_conv_dilated3d(
+        self,
+        weight: Tensor,
+        kernel_size: _int | Sequence[_int],
+        bias: Tensor | None = None,
+        stride: _int | Sequence[_int] = (1, 1, 1),
+        padding: _int | Sequence[_int] = (0, 0, 0),
+        dilation: _int | Sequence[_int] = (1, 1, 1),
+    ) -> Tensor: ...
+    def slow_conv_transpose2d(
+        self,
+        weight: Tensor,
+        kernel_size: _int | Sequence[_int],
+        bias: Tensor | None = None,
+        stride: _int | Sequence[_int] = (1, 1),
+        padding: _int | Sequence[_int] = (0, 0),
+        output_padding: _int | Sequence[_int] = (0, 0),
+        dilation: _int | Sequence[_int] = (1, 1),
+    ) -> Tensor: ...
+    def slow_conv_transpose3d(
+        self,
+        weight: Tensor,
+        kernel_size: _int | Sequence[_int],
+        bias: Tensor | None = None,
+        stride: _int | Sequence[_int] = (1, 1, 1),
+        padding: _int | Sequence[_int] = (0, 0, 0),
+        output_padding: _int | Sequence[_int] = (0, 0, 0),
+        dilation: _int | Sequence[_int] = (1, 1, 1),
+    ) -> Tensor: ...
     def smooth_l1_loss(self, target: Tensor | _Number, reduction: _int = 1, beta: _float = 1.0) -> Tensor: ...
     def soft_margin_loss(self, target: Tensor | _Number, reduction: _int = 1) -> Tensor: ...
     @overload
@@ -2173,6 +2218,14 @@ class TensorBase:
         self, tensor_indices_or_sections: Tensor, dim: _int = 0, *, axis: _int | None = None
     ) -> tuple[Tensor, ...]: ...
     def tensordot(self, other: Tensor, dims_self: Sequence[_int], dims_other: Sequence[_int]) -> Tensor: ...
+    def thnn_conv2d(
+        self,
+        weight: Tensor,
+        kernel_size: _int | Sequence[_int],
+        bias: Tensor | None = None,
+        stride: _int | Sequence[_int] = (1, 1),
+        padding: _int | Sequence[_int] = (0, 0),
+    ) -> Tensor: ...
     def threshold(self, threshold: _Number, value: _Number) -> Tensor: ...
     def threshold_(self, threshold: _Number, value: _Number) -> Tensor: ...
     @overload

@@ -162,7 +162,7 @@ def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
         elif argument.is_tensor and value is not None and argument.name not in op.promoted:
             check_tensor_arguments(op, args)
         elif argument.is_int_list and isinstance(value, int):
-            prepared.append((value,))
+            prepared.append((value,) * argument.int_count)
         else:
             prepared.append(value)
     if promoted:
@@ -389,8 +389,7 @@ def _write_out(op: OpSpec, target: Tensor, result: Tensor) -> None:
             "Expected all tensors to be on the same device, but found at least two devices, "
             f"{result.device} and {target.device}! (when running {op.name})"
         )
-    if target._storage is not None:
-        check_version(target._storage)
+    check_version(storage_of(target))
     array = result._array
     if target._array.shape != array.shape:
         if target._array.size:
@@ -440,7 +439,7 @@ def dispatch_with_keyset(keyset: int, name: str, /, *args: Any, **kwargs: Any) -
         value = values.get(argument.python_name, argument.default)
         if value is REQUIRED:
             missing(op, argument.python_name)
-        in_order.append((value,) if argument.is_int_list and isinstance(value, int) else value)
+        in_order.append((value,) * argument.int_count if argument.is_int_list and isinstance(value, int) else value)
     return redispatch(keyset, op, tuple(in_order))
 
 

@@ -76,7 +76,7 @@ def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
         if default == "=REQUIRED":
             binding.append(f"if {name} is REQUIRED: missing(_op, {name!r})")
         if argument.is_int_list:
-            binding.append(f"if {name}.__class__ is int: {name} = ({name},)")
+            binding.append(f"if {name}.__class__ is int: {name} = ({f'{name}, ' * argument.int_count})")
     keyword += extras
     star = [] if not keyword or spread is not None else ["*"]
     return ", ".join([*positional, *star, *keyword]), binding

@@ -142,12 +142,12 @@ def check_iterated(op: OpSpec, args: tuple[Any, ...], sources: list[Tensor], tar
 
 
 def check_apart_from(op: OpSpec, args: tuple[Any, ...], target: Tensor) -> None:
-    """The same for an op that reads and writes in an order of its own: of its operands only what it starts from may be the
-    target."""
+    """The same for an op that reads and writes in an order of its own: of its operands only a tensor that it starts from may
+    be the target."""
     if op.checks_overlap is not Overlap.ANY:
         return
     check_writable(target)
-    for source in tensors_in(args[1:]):
+    for source in tensors_in(args[1:] if isinstance(args[0], Tensor) else args):
         if source is target:
             raise overlapping_read()
         if source._storage is not None and target._storage is not None:

@@ -31,6 +31,7 @@ class Argument:
     __slots__ = (
         "alias",
         "default",
+        "int_count",
         "is_int_list",
         "is_tensor",
         "is_tensor_list",
@@ -52,6 +53,8 @@ class Argument:
         self.is_tensor = bare == "Tensor"
         self.is_tensor_list = bare.startswith("Tensor[")
         self.is_int_list = bare.startswith("int[")
+        # How many integers one stands for that is given in place of a list: three for `int[3]`.
+        self.int_count = int(bare[4:-1] or 1) if self.is_int_list else 0
         # torch's Python functions call the first tensor `input`; schemas call it `self`.
         self.python_name = "input" if name == "self" else _KEYWORDS.get(name, name)
 

@@ -341,6 +341,7 @@ def test_inference_tensors_stay_out_of_autograd():
     with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode"):
         y.requires_grad_()
     assert (y.clone() * x).requires_grad and (y + x).requires_grad
+    assert torch.stack([x[0], x[1]]).requires_grad  # its node saves the shapes of numbers, which are empty
 
 
 def _inference_tensor() -> torch.Tensor:

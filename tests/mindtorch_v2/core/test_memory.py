@@ -403,6 +403,7 @@ def _accumulate(grad):
         lambda x, i: x[1:].add_(x[:-1]),
         lambda x, i: torch.add(x[:-1], 1, out=x[1:]),
         lambda x, i: torch.cat([x[:2], x[:1]], out=x),
+        lambda x, i: torch.stack([x[:1], x[1:2], x[2:]], out=x.view(3, 1)),
     ],
 )
 def test_writes_into_what_is_read_are_refused(write):

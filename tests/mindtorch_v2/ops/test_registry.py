@@ -185,15 +185,7 @@ def test_in_place_equals_out_of_place(spec: OpSpec) -> None:
 
 
 def takes_out(spec: OpSpec) -> bool:
-    schema = spec.schema
-    return (
-        returns_tensors(spec)
-        and not spec.composite
-        and not schema.mutates
-        and not schema.is_view
-        and not schema.returns_list
-        and not is_random(spec)
-    )
+    return spec.out_keyword and returns_tensors(spec) and not spec.composite and not is_random(spec)
 
 
 @each(takes_out)

@@ -274,7 +274,7 @@ def _group_norm(input, weight, bias, N, C, HxW, group, eps):
 
 
 def _like_input(tensor, input):
-    return aten.contiguous(tensor, memory_format=suggested_format(input._array))
+    return tensor.contiguous(memory_format=suggested_format(input._array))
 
 
 @native_group_norm.vjp

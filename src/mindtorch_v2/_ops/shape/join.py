@@ -11,7 +11,7 @@ from ..._core import dtype as dt
 from ..._core.layout import has_channels_last
 from ..._core.size import Size
 from ..._dispatch.errors import broadcast_mismatch, torch_error
-from ..._dispatch.facts import Autocast, Surface
+from ..._dispatch.facts import Autocast, Overlap, Surface
 from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim
@@ -69,6 +69,7 @@ def _cat_shape(tensors, dim):
     shape=_cat_shape,
     samples=lambda make: [([make(3, 4), make(2, 4)],), ([make(3, 4), make(3, 1)], 1)],
     autocast=Autocast.WIDEST,
+    checks_overlap=Overlap.ANY,
 )
 def cat(tensors, dim):
     """Joins tensors along a dim they have.
@@ -180,6 +181,7 @@ def _stack_shape(tensors, dim):
     shape=_stack_shape,
     samples=lambda make: [([make(3, 4), make(3, 4)],), ([make(3, 4), make(3, 4)], -1)],
     autocast=Autocast.WIDEST,
+    checks_overlap=Overlap.ANY,
 )
 def stack(tensors, dim):
     """Joins tensors along a new dim.

@@ -156,8 +156,7 @@ def resize_(self, size, memory_format):
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(shape)}")
     if shape == self._array.shape and memory_format is not contiguous_format:
         return self
-    if self._storage is not None:
-        check_version(self._storage)
+    check_version(storage_of(self))
     memory, start = memory_of(self._array)
     if self._keys & NPU and start + math.prod(shape) * self._array.itemsize > memory.nbytes:
         _resized_on_device(self, shape)

@@ -14,8 +14,8 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
     for key in list(state_dict):
         if key.startswith(prefix):
             state_dict[key[len(prefix) :]] = state_dict.pop(key)
-    metadata = getattr(state_dict, "_metadata", None)
-    for key in list(metadata or ()):
+    metadata: dict[str, Any] = getattr(state_dict, "_metadata", None) or {}
+    for key in list(metadata):
         if key == "":
             continue
         # The entry of the wrapping module has the prefix without its dot.

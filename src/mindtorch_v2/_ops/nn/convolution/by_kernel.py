@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...._dispatch.facts import Surface
 from ...._dispatch.registry import aten, composite
 
 _DOCS = {
@@ -69,6 +70,7 @@ def _declare(name: str, dims: int, message: str, *more: str) -> None:
     @composite(
         f"{name}(Tensor self, Tensor weight, int[{dims}] kernel_size, Tensor? bias=None, {settings}) -> Tensor",
         samples=lambda make: [(make(1, 2, *(4,) * dims), make(*channels, *(2,) * dims), (2,) * dims, make(3))],
+        surface=Surface.NONE,
         doc=_DOCS[name],
     )
     def convolve(self, weight, kernel_size, bias, *values):
