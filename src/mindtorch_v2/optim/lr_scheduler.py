@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from ._lr.base import EPOCH_DEPRECATION_WARNING, LRScheduler, _LRScheduler
+from ._extension_helpers import _to_scalar
+from ._lr.base import (
+    EPOCH_DEPRECATION_WARNING,
+    LRScheduler,
+    _enable_get_lr_call,
+    _format_param,
+    _initial_mode,
+    _LRScheduler,
+    _param_groups_val_list,
+    _update_param_group_val,
+    _warn_get_lr_called_within_step,
+)
 from ._lr.combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from ._lr.cycle import CyclicLR, OneCycleLR
 from ._lr.decay import (

@@ -98,9 +98,13 @@ class NAdam(DeclarativeOptimizer):
             square.mul_(h.beta2).addcmul_(grad, grad, value=1 - h.beta2)
             deviation = square.div(1 - h.beta2**step).sqrt()
             if h.differentiable:
-                mean = mean.clone()
+                # The factors as tensors, so that gradients reach the product of the momenta, too.
+                deviation = deviation.add(h.eps)
+                param.addcdiv_(grad * (-h.lr * (1 - mu) / (1 - product)), deviation)
+                param.addcdiv_(mean * (-h.lr * next_mu / (1 - product * next_mu)), deviation)
+                continue
             next_product = product.item() * next_mu
-            deviation = deviation.add(h.eps) if h.differentiable else deviation.add_(h.eps)
+            deviation.add_(h.eps)
             param.addcdiv_(grad, deviation, value=value_of(-h.lr * (1 - mu) / (1 - product.item())))
             param.addcdiv_(mean, deviation, value=value_of(-h.lr * next_mu / (1 - next_product)))
 

@@ -8,40 +8,74 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from .._autograd.grad_mode import no_grad
 from .._autograd.handles import Handle
 from .._core.dtype import float32
 from .._core.tensor import Tensor
 from .._dispatch import observer
+from ._extension_helpers import (
+    Args,
+    DeviceDict,
+    DeviceDtypeDict,
+    Indices,
+    Kwargs,
+    ParamsT,
+    StateDict,
+    TensorListList,
+    _capturable_doc,
+    _default_to_fused_or_foreach,
+    _device_dtype_check_for_fused,
+    _differentiable_doc,
+    _disable_dynamo_if_unsupported,
+    _foreach_doc,
+    _foreach_supported_types,
+    _fused_doc,
+    _get_capturable_supported_devices,
+    _get_foreach_kernels_supported_devices,
+    _get_fused_kernels_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _group_tensors_by_device_and_dtype,
+    _maximize_doc,
+    _params_doc,
+    _stack_if_compiling,
+    _to_scalar,
+    _use_grad_for_differentiable,
+    _view_as_real,
+)
 
 Params = Iterable[Any]
 Step = TypeVar("Step", bound=Callable[..., Any])
 
-_global_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-_global_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_optimizer_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 _after_step: OrderedDict[int, Callable[[], Any]] = OrderedDict()
 
 
-class _Required:
+class _RequiredParameter:
     """Stands for a group option that has no default."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
 
 
-required = _Required()
+required = _RequiredParameter()
+
+
+GlobalOptimizerPreHook: TypeAlias = Callable[["Optimizer", Args, Kwargs], tuple[Args, Kwargs] | None]
+GlobalOptimizerPostHook: TypeAlias = Callable[["Optimizer", Args, Kwargs], None]
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
     """Call `hook(optimizer, args, kwargs)` before the step of every optimizer."""
-    return Handle(_global_pre_hooks, hook)
+    return Handle(_global_optimizer_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
     """Call `hook(optimizer, args, kwargs)` after the step of every optimizer."""
-    return Handle(_global_post_hooks, hook)
+    return Handle(_global_optimizer_post_hooks, hook)
 
 
 # ---------------------------------------------------------------- the class
@@ -140,6 +174,13 @@ class Optimizer:
         return Handle(self._optimizer_step_post_hooks, hook)
 
     # ------------------------------------------------------------------ groups
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(
+        tensorlistlist: TensorListList, with_indices: bool = False
+    ) -> dict[Any, tuple[TensorListList, Indices]]:
+        """The lists cut into groups of one device and dtype."""
+        return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Optimize more parameters, with options of their own where the group gives them."""
@@ -248,7 +289,7 @@ def _watched(step: Step) -> Step:
     def run(*args: Any, **kwargs: Any) -> Any:
         self = args[0]
         with observer.span(f"Optimizer.step#{type(self).__name__}.step"):
-            for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
+            for hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
                 changed = hook(self, args, kwargs)
                 if changed is None:
                     continue
@@ -256,7 +297,7 @@ def _watched(step: Step) -> Step:
                     raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
                 args, kwargs = changed
             result = step(*args, **kwargs)
-            for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
+            for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
                 hook(self, args, kwargs)
         for called in _after_step.values():
             called()

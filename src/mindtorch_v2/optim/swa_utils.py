@@ -16,7 +16,8 @@ from .._ops.creation.from_data import tensor
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from ._common import by_dtype
-from ._lr.base import LRScheduler, check_optimizer, per_group
+from ._extension_helpers import _get_foreach_kernels_supported_devices, _group_tensors_by_device_and_dtype
+from ._lr.base import LRScheduler, _format_param, _warn_get_lr_called_within_step, check_optimizer
 from .optimizer import Optimizer
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "get_swa_multi_avg_fn",
     "update_bn",
 ]
+
+PARAM_LIST = tuple[Tensor, ...] | list[Tensor]
 
 
 def _check_decay(decay: float) -> None:
@@ -175,7 +178,7 @@ class SWALR(LRScheduler):
         self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos", last_epoch: int = -1
     ) -> None:
         check_optimizer(optimizer)
-        for rate, group in zip(per_group(optimizer, "swa_lr", swa_lr), optimizer.param_groups, strict=True):
+        for rate, group in zip(_format_param("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
@@ -192,7 +195,7 @@ class SWALR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The rate of each group for the step that is counted now."""
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

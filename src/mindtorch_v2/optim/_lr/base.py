@@ -6,7 +6,7 @@ import functools
 import types
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 from weakref import ref
 
 from ..._core.tensor import Tensor
@@ -47,25 +47,65 @@ def check_optimizer(optimizer: Any) -> None:
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
-def set_option(group: dict[str, Any], name: str, value: Any) -> None:
+def _update_param_group_val(param_group: dict[str, Any], key: str, val: Any) -> None:
     """Change a group's option; one that is a tensor stays that tensor."""
-    current = group[name]
+    current = param_group[key]
     if isinstance(current, Tensor):
-        current.fill_(value.item() if isinstance(value, Tensor) else value)  # type: ignore[attr-defined]
+        current.fill_(val.item() if isinstance(val, Tensor) else val)  # type: ignore[attr-defined]
     else:
-        group[name] = value
+        param_group[key] = val
 
 
-def per_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
-    """One value for each parameter group, from one for all or a list."""
-    if isinstance(value, list | tuple):
-        if len(value) != len(optimizer.param_groups):
+def _param_groups_val_list(optimizer: Optimizer, key: str) -> list[Any]:
+    """An option of all groups, tensors as copies."""
+    return [own(group[key]) for group in optimizer.param_groups]
+
+
+def _format_param(name: str, optimizer: Optimizer, param: Any) -> list[Any]:
+    """One value for each parameter group, from one for all or a list; tensors are copied."""
+    if isinstance(param, list | tuple):
+        if len(param) != len(optimizer.param_groups):
             raise ValueError(
-                f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
+                f"{name} must have the same length as optimizer.param_groups. {name} has {len(param)} "
                 f"values, param_groups has {len(optimizer.param_groups)}."
             )
-        return list(value)
-    return [value] * len(optimizer.param_groups)
+        return [own(each) for each in param]
+    return [own(param) for _ in optimizer.param_groups]
+
+
+def _warn_get_lr_called_within_step(lr_scheduler: LRScheduler) -> None:
+    """Warn about a call of `get_lr` that is not a step's own."""
+    if not lr_scheduler._get_lr_called_within_step:
+        warnings.warn(
+            "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=3
+        )
+
+
+class _enable_get_lr_call:
+    """Inside the block, `get_lr` of a scheduler may be called without a warning."""
+
+    def __init__(self, o: LRScheduler) -> None:
+        self.o = o
+
+    def __enter__(self) -> Self:
+        self.o._get_lr_called_within_step = True
+        return self
+
+    def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
+        self.o._get_lr_called_within_step = False
+
+
+class _initial_mode:
+    """Inside the block, a scheduler sets its first rates."""
+
+    def __init__(self, o: LRScheduler) -> None:
+        self.o = o
+
+    def __enter__(self) -> None:
+        self.o._is_initial = True
+
+    def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
+        self.o._is_initial = False
 
 
 class LRScheduler:
@@ -87,7 +127,7 @@ class LRScheduler:
                 group.setdefault("initial_lr", own(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(_RESUMED.format(index))
-        self.base_lrs = [own(group["initial_lr"]) for group in optimizer.param_groups]
+        self.base_lrs = _param_groups_val_list(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         _count_steps(optimizer)
         self._initial_step()
@@ -95,11 +135,8 @@ class LRScheduler:
     def _initial_step(self) -> None:
         """Set the rates for the first epoch."""
         self._step_count = 0
-        self._is_initial = True
-        try:
+        with _initial_mode(self):
             self.step()
-        finally:
-            self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
         """All attributes but the optimizer, to be loaded by load_state_dict()."""
@@ -133,8 +170,7 @@ class LRScheduler:
                 warnings.warn(_TOO_EARLY, UserWarning, stacklevel=3)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             if epoch is None:
                 self.last_epoch += 1
                 values = self.get_lr()
@@ -142,26 +178,12 @@ class LRScheduler:
                 self.last_epoch = epoch
                 closed_form = getattr(self, "_get_closed_form_lr", None)
                 values = self.get_lr() if closed_form is None else closed_form()
-        finally:
-            self._get_lr_called_within_step = False
         self._set_lr(values)
 
     def _set_lr(self, values: Sequence[Any]) -> None:
         for group, lr in zip(self.optimizer.param_groups, values, strict=True):
-            set_option(group, "lr", lr)
-        self._last_lr = self._current()
-
-    def _current(self) -> list[Any]:
-        """The rates that the groups have now, of tensors as copies."""
-        return [own(group["lr"]) for group in self.optimizer.param_groups]
-
-    def _warn_outside_step(self) -> None:
-        if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=3,
-            )
+            _update_param_group_val(group, "lr", lr)
+        self._last_lr = _param_groups_val_list(self.optimizer, "lr")
 
 
 _LRScheduler = LRScheduler

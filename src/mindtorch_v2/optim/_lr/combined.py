@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_optimizer, own, set_option
+from .base import LRScheduler, _param_groups_val_list, _update_param_group_val, check_optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -45,7 +45,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown = cooldown
         self.eps = eps
         self.last_epoch = 0
-        self._last_lr = self._current()
+        self._last_lr = _param_groups_val_list(self.optimizer, "lr")
         if mode not in ("min", "max"):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
@@ -78,7 +78,7 @@ class ReduceLROnPlateau(LRScheduler):
             self._reduce_lr(self.last_epoch)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
-        self._last_lr = self._current()
+        self._last_lr = _param_groups_val_list(self.optimizer, "lr")
 
     def _reduce_lr(self, epoch: int) -> None:
         if len(self.optimizer.param_groups) != len(self.min_lrs):
@@ -95,7 +95,7 @@ class ReduceLROnPlateau(LRScheduler):
             old = float(group["lr"])
             new = max(old * self.factor, lowest)
             if old - new > self.eps:
-                set_option(group, "lr", new)
+                _update_param_group_val(group, "lr", new)
 
     @property
     def in_cooldown(self) -> bool:
@@ -166,11 +166,20 @@ class SequentialLR(_Combined):
         self.optimizer = optimizer
         # All of them have set their first rates by now: take that back, and let the first one begin again.
         for group in optimizer.param_groups:
-            set_option(group, "lr", group["initial_lr"])
-        for scheduler in schedulers:
+            _update_param_group_val(group, "lr", group["initial_lr"])
+        self.recursive_undo()
+        first = schedulers[bisect_right(milestones, 0)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
+
+    def recursive_undo(self, sched: Any = None) -> None:
+        """Take back the step that each scheduler made when it was built, also in schedulers made of schedulers."""
+        scheduler = self if sched is None else sched
+        if hasattr(scheduler, "_schedulers"):
+            for member in scheduler._schedulers:
+                self.recursive_undo(member)
+        elif hasattr(scheduler, "last_epoch"):
             scheduler.last_epoch -= 1
-        schedulers[0]._initial_step()
-        self._last_lr = schedulers[0].get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
         """Step the scheduler whose turn it is, or start the next at its milestone."""
@@ -196,10 +205,10 @@ class ChainedScheduler(_Combined):
         _check_members("ChainedScheduler", schedulers, optimizer, " to be chained")
         self._schedulers = list(schedulers)
         self.optimizer = optimizer
-        self._last_lr = [own(group["lr"]) for group in optimizer.param_groups]
+        self._last_lr = _param_groups_val_list(optimizer, "lr")
 
     def step(self) -> None:  # type: ignore[override]
         """Step all schedulers, in their order."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = [own(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = _param_groups_val_list(self.optimizer, "lr")

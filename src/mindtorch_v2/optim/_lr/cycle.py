@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_optimizer, per_group, saved_callables, set_option
+from .base import (
+    LRScheduler,
+    _format_param,
+    _update_param_group_val,
+    _warn_get_lr_called_within_step,
+    check_optimizer,
+    saved_callables,
+)
 
 
 def _has_momentum(optimizer: Optimizer) -> bool:
@@ -51,11 +59,11 @@ class CyclicLR(LRScheduler):
     ) -> None:
         check_optimizer(optimizer)
         self.optimizer = optimizer
-        base_lrs = per_group(optimizer, "base_lr", base_lr)
+        base_lrs = _format_param("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
-                set_option(group, "lr", lr)
-        self.max_lrs = per_group(optimizer, "max_lr", max_lr)
+                _update_param_group_val(group, "lr", lr)
+        self.max_lrs = _format_param("max_lr", optimizer, max_lr)
         up = float(step_size_up)
         down = float(step_size_down) if step_size_down is not None else up
         self.total_size = up + down
@@ -65,12 +73,13 @@ class CyclicLR(LRScheduler):
         self.mode = mode
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
-        self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        self.scale_mode = scale_mode
+        self._init_scale_fn()
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.use_beta1 = _has_momentum(optimizer)
-            self.base_momentums = per_group(optimizer, "base_momentum", base_momentum)
-            self.max_momentums = per_group(optimizer, "max_momentum", max_momentum)
+            self.base_momentums = _format_param("base_momentum", optimizer, base_momentum)
+            self.max_momentums = _format_param("max_momentum", optimizer, max_momentum)
             if last_epoch == -1:
                 momenta = zip(self.max_momentums, self.base_momentums, optimizer.param_groups, strict=True)
                 for high, low, group in momenta:
@@ -80,16 +89,35 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
+    def _init_scale_fn(self) -> None:
+        """Choose the function of the mode, unless the caller has given one."""
+        if self._scale_fn_custom is not None:
+            return
+        if self.mode == "exp_range":
+            self._scale_fn_ref: Callable[[float], float] = partial(self._exp_range_scale_fn, self.gamma)
+            self.scale_mode = "iterations"
+        else:
+            self._scale_fn_ref = self._triangular_scale_fn if self.mode == "triangular" else self._triangular2_scale_fn
+            self.scale_mode = "cycle"
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 1 / 2.0 ** (x - 1)
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
+
     def scale_fn(self, x: float) -> float:
         """What the height is multiplied by, for a cycle's or an iteration's number."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+        return self._scale_fn_ref(x) if self._scale_fn_custom is None else self._scale_fn_custom(x)
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -103,6 +131,7 @@ class CyclicLR(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and functions."""
         state = super().state_dict()
+        state.pop("_scale_fn_ref", None)
         custom = state.pop("_scale_fn_custom")
         state["_scale_fn_custom"] = None if custom is None else saved_callables([custom])[0]
         return state
@@ -113,6 +142,7 @@ class CyclicLR(LRScheduler):
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if saved is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(saved)
+        self._init_scale_fn()
 
 
 class OneCycleLR(LRScheduler):
@@ -146,7 +176,7 @@ class OneCycleLR(LRScheduler):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
-        highest = per_group(optimizer, "max_lr", max_lr)
+        highest = _format_param("max_lr", optimizer, max_lr)
         if last_epoch == -1:
             for high, group in zip(highest, optimizer.param_groups, strict=True):
                 group["initial_lr"] = high / div_factor
@@ -155,8 +185,8 @@ class OneCycleLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.use_beta1 = _has_momentum(optimizer)
-            most = per_group(optimizer, "max_momentum", max_momentum)
-            least = per_group(optimizer, "base_momentum", base_momentum)
+            most = _format_param("max_momentum", optimizer, max_momentum)
+            least = _format_param("base_momentum", optimizer, base_momentum)
             if last_epoch == -1:
                 for high, low, group in zip(most, least, optimizer.param_groups, strict=True):
                     _set_momentum(group, self.use_beta1, high)
@@ -164,13 +194,23 @@ class OneCycleLR(LRScheduler):
                     group["base_momentum"] = low
         super().__init__(optimizer, last_epoch)
 
-    def _anneal(self, start: Any, end: Any, share: float) -> Any:
-        if self._anneal_func_type == "linear":
-            return (end - start) * share + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+    @staticmethod
+    def _annealing_cos(start: Any, end: Any, pct: float) -> Any:
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start: Any, end: Any, pct: float) -> Any:
+        return (end - start) * pct + start
+
+    def _anneal_func(self, start: Any, end: Any, pct: float) -> Any:
+        """The value after a share of the way. States that torch saved long ago name the function itself, `anneal_func`."""
+        if not hasattr(self, "_anneal_func_type"):
+            return self.anneal_func(start, end, pct)  # type: ignore[attr-defined]
+        anneal = self._annealing_linear if self._anneal_func_type == "linear" else self._annealing_cos
+        return anneal(start, end, pct)
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
@@ -182,9 +222,9 @@ class OneCycleLR(LRScheduler):
         share = (step - begin) / (phase["end_step"] - begin)
         rates = []
         for group in self.optimizer.param_groups:
-            rates.append(self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], share))
+            rates.append(self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], share))
             if self.cycle_momentum:
-                momentum = self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
+                momentum = self._anneal_func(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
                 _set_momentum(group, self.use_beta1, momentum)
         return rates
 

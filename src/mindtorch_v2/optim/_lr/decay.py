@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, saved_callables
+from .base import LRScheduler, _enable_get_lr_call, _param_groups_val_list, _warn_get_lr_called_within_step, saved_callables
 
 
 class _ByFunction(LRScheduler):
@@ -52,7 +52,7 @@ class LambdaLR(_ByFunction):
     __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         return [base * function(self.last_epoch) for function, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
@@ -62,10 +62,13 @@ class MultiplicativeLR(_ByFunction):
     __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self._is_initial:
-            return self._current()
-        return [lr * function(self.last_epoch) for function, lr in zip(self.lr_lambdas, self._current(), strict=True)]
+            return _param_groups_val_list(self.optimizer, "lr")
+        return [
+            lr * function(self.last_epoch)
+            for function, lr in zip(self.lr_lambdas, _param_groups_val_list(self.optimizer, "lr"), strict=True)
+        ]
 
 
 class StepLR(LRScheduler):
@@ -79,10 +82,10 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
-            return self._current()
-        return [lr * self.gamma for lr in self._current()]
+            return _param_groups_val_list(self.optimizer, "lr")
+        return [lr * self.gamma for lr in _param_groups_val_list(self.optimizer, "lr")]
 
     def _get_closed_form_lr(self) -> list[Any]:
         return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
@@ -99,10 +102,10 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch not in self.milestones:
-            return self._current()
-        return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in self._current()]
+            return _param_groups_val_list(self.optimizer, "lr")
+        return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in _param_groups_val_list(self.optimizer, "lr")]
 
     def _get_closed_form_lr(self) -> list[Any]:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
@@ -122,12 +125,12 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch == 0:
-            return [lr * self.factor for lr in self._current()]
+            return [lr * self.factor for lr in _param_groups_val_list(self.optimizer, "lr")]
         if self.last_epoch != self.total_iters:
-            return self._current()
-        return [lr * (1.0 / self.factor) for lr in self._current()]
+            return _param_groups_val_list(self.optimizer, "lr")
+        return [lr * (1.0 / self.factor) for lr in _param_groups_val_list(self.optimizer, "lr")]
 
     def _get_closed_form_lr(self) -> list[Any]:
         factor = self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
@@ -157,14 +160,14 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch == 0:
-            return [lr * self.start_factor for lr in self._current()]
+            return [lr * self.start_factor for lr in _param_groups_val_list(self.optimizer, "lr")]
         if self._is_initial or self.last_epoch > self.total_iters:
-            return self._current()
+            return _param_groups_val_list(self.optimizer, "lr")
         rise = self.end_factor - self.start_factor
         ratio = 1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)
-        return [lr * ratio for lr in self._current()]
+        return [lr * ratio for lr in _param_groups_val_list(self.optimizer, "lr")]
 
     def _get_closed_form_lr(self) -> list[Any]:
         rise = (self.end_factor - self.start_factor) * min(self.total_iters, self.last_epoch) / self.total_iters
@@ -181,10 +184,10 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self._is_initial:
-            return self._current()
-        return [lr * self.gamma for lr in self._current()]
+            return _param_groups_val_list(self.optimizer, "lr")
+        return [lr * self.gamma for lr in _param_groups_val_list(self.optimizer, "lr")]
 
     def _get_closed_form_lr(self) -> list[Any]:
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
@@ -201,11 +204,11 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self._is_initial or self.last_epoch > self.total_iters:
-            return self._current()
+            return _param_groups_val_list(self.optimizer, "lr")
         now, before = (1.0 - epoch / self.total_iters for epoch in (self.last_epoch, self.last_epoch - 1))
-        return [lr * (now / before) ** self.power for lr in self._current()]
+        return [lr * (now / before) ** self.power for lr in _param_groups_val_list(self.optimizer, "lr")]
 
     def _get_closed_form_lr(self) -> list[Any]:
         left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
@@ -223,20 +226,20 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         epoch, low, length = self.last_epoch, self.eta_min, self.T_max
         if epoch == 0:
-            return self._current()
+            return _param_groups_val_list(self.optimizer, "lr")
         if self._step_count == 1 and epoch > 0:
             return [low + (base - low) * (1 + math.cos(epoch * math.pi / length)) / 2 for base in self.base_lrs]
         if (epoch - 1 - length) % (2 * length) == 0:
             # At the lowest point the rate in force tells nothing about where it came from.
             return [
                 lr + (base - low) * (1 - math.cos(math.pi / length)) / 2
-                for base, lr in zip(self.base_lrs, self._current(), strict=True)
+                for base, lr in zip(self.base_lrs, _param_groups_val_list(self.optimizer, "lr"), strict=True)
             ]
         now, before = (1 + math.cos(math.pi * at / length) for at in (epoch, epoch - 1))
-        return [now / before * (lr - low) + low for lr in self._current()]
+        return [now / before * (lr - low) + low for lr in _param_groups_val_list(self.optimizer, "lr")]
 
     def _get_closed_form_lr(self) -> list[Any]:
         height = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
@@ -263,7 +266,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
@@ -282,11 +285,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
             self._place(epoch)
         self.last_epoch = math.floor(epoch)
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             self._set_lr(self.get_lr())
-        finally:
-            self._get_lr_called_within_step = False
 
     def _place(self, epoch: float) -> None:
         """Which cycle an epoch lies in, and where."""
