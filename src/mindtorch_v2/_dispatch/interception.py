@@ -6,6 +6,7 @@ among `entry_globals.observers_active`, so that entries look at their thread's s
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from .._core.cpython import without_signals_at_entry
@@ -184,7 +185,7 @@ def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:
     positional, keywords = call_arguments(op, args)
     for kind in kinds:
         assert op.packet is not None
-        result = kind.__torch_function__(op.packet.function, tuple(kinds), positional, keywords)
+        result = _call_handler(kind.__torch_function__, op.packet.function, tuple(kinds), positional, keywords)
         if result is not NotImplemented:
             return result
     raise TypeError(
@@ -201,6 +202,14 @@ def _flat(values: Any) -> Any:
             yield value
 
 
+def _call_handler(handler: Any, *args: Any) -> Any:
+    """Call a `__torch_function__` or `__torch_dispatch__`; what it raises reaches the caller of the op as it is."""
+    try:
+        return handler(*args)
+    except entry_globals.KERNEL_ERRORS as error:
+        raise torch_error(error) from error.__cause__
+
+
 def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Call `__torch_function__` or `__torch_dispatch__` of the subclasses among the arguments, in torch's order."""
     if dispatcher.keys_of(args) & BATCHED:
@@ -212,7 +221,7 @@ def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
     if not overridden and any(hasattr(kind, "__torch_dispatch__") for kind in types):
         return _call_dispatch(op, args, types, positional, keywords)
     for handler in overridden or handlers:
-        result = handler(op.packet.function, tuple(types), positional, keywords)  # type: ignore[union-attr]
+        result = _call_handler(handler, op.packet.function, tuple(types), positional, keywords)  # type: ignore[union-attr]
         if result is not NotImplemented:
             return result
     raise TypeError(
@@ -227,7 +236,8 @@ def _call_dispatch(op: OpSpec, args: tuple[Any, ...], types: list[type], positio
     for kind in types:
         handler = getattr(kind, "__torch_dispatch__", None)
         if handler is not None:
-            result = entry_globals.below_autograd(handler, overload_of(op), tuple(types), positional, keywords)
+            call = partial(_call_handler, handler)
+            result = entry_globals.below_autograd(call, overload_of(op), tuple(types), positional, keywords)
             if result is not NotImplemented:
                 if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
                     entry_globals.record_node(op, args, result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Self
 
+from .. import _surface as torch
 from .._autograd import graph
 from .._core.keys import AUTOGRAD, PYTHON
 from .._core.memory_format import preserve_format
@@ -136,9 +137,7 @@ class UninitializedTensorMixin:
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become a tensor of this shape, with undefined values; device and dtype as before unless given."""
-        made = aten.empty(
-            tuple(shape), device=self.device if device is None else device, dtype=self.dtype if dtype is None else dtype
-        )
+        made = aten.empty(shape, device=self.device if device is None else device, dtype=self.dtype if dtype is None else dtype)
         self._keys &= ~PYTHON
         self.data = made
         self._keys = made._keys | self._keys & AUTOGRAD
@@ -168,7 +167,15 @@ class UninitializedTensorMixin:
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(func is packets[name].function for name in _ALLOWED):
             return Tensor.__torch_function__(func, types, args, kwargs)
-        raise ValueError(_UNINITIALIZED.format(getattr(func, "__name__", func), cls.__name__))
+        raise ValueError(_UNINITIALIZED.format(_as_torch_prints(func), cls.__name__))
+
+
+def _as_torch_prints(func: Any) -> str:
+    """A function as torch, where ops are built in, prints it."""
+    name = getattr(func, "__name__", str(func))
+    if hasattr(torch, name):
+        return f"<built-in method {name} of type object at {id(torch):#x}>"
+    return f"<method '{name}' of 'torch._C.TensorBase' objects>" if hasattr(Tensor, name) else f"<built-in function {name}>"
 
 
 def is_lazy(param: Any) -> bool:

@@ -285,3 +285,32 @@ def test_modes_see_functions_of_users():
         assert torch.zeros(1).shape == (1,)
     assert seen == ["scaled", "mul", "add", "zeros"] and result.tolist() == [13.0]
     assert not overrides.has_torch_function((torch.ones(1),)) and scaled(2, 3) == 7
+
+
+class RaisesInFunction(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        raise ValueError("the handler's own")
+
+
+class RaisesInDispatch(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise ValueError("the handler's own")
+
+
+class RaisesAsObject:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        raise ValueError("the handler's own")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [torch.ones(2).as_subclass(RaisesInFunction), torch.ones(2).as_subclass(RaisesInDispatch), RaisesAsObject()],
+    ids=["function", "dispatch", "object"],
+)
+@pytest.mark.parametrize("call", [torch.neg, torch.empty_like, lambda x: torch.add(x, x)], ids=["neg", "empty_like", "add"])
+def test_what_a_handler_raises_reaches_the_caller(value, call) -> None:
+    with pytest.raises(ValueError, match="^the handler's own$"):
+        call(value)

@@ -186,6 +186,9 @@ def addmm(self, mat1, mat2, beta, alpha):
         except ValueError:
             pass
     _check_addmm(self, mat1, mat2)
+    if is_narrow(mat1.dtype):  # rounded once, after the sum
+        wide = np.matmul(mat1.astype(_FLOAT32), mat2.astype(_FLOAT32))
+        return _plus(self.astype(_FLOAT32), wide, beta, alpha).astype(mat1.dtype)
     return _plus(self, product(mat1, mat2, "addmm_impl_cpu_"), beta, alpha)
 
 

@@ -26,8 +26,6 @@ def _lengths(batch_sizes):
 def _check_lengths(lengths, batch):
     if lengths.ndim != 1 or len(lengths) != batch:
         raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.size} (batch_size={batch})")
-    if not lengths.size:
-        raise RuntimeError("Cannot pack empty tensors.")
     if lengths.min() <= 0:
         raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
     if (lengths[1:] > lengths[:-1]).any():
@@ -40,6 +38,8 @@ def _check_lengths(lengths, batch):
 
 @op("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", samples=lambda make: [])
 def pack_padded_sequence(input, lengths, batch_first):
+    if not input.size:
+        raise RuntimeError("Cannot pack empty tensors.")
     if lengths.dtype != _INT64:
         raise RuntimeError(
             f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D cpu {lengths.dtype.name} tensor"

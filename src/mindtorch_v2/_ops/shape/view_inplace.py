@@ -8,12 +8,14 @@ import numpy as np
 
 from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD, META, NPU
-from ..._core.memory_format import contiguous_format, preserve_format
+from ..._core.layout import suggested_format
+from ..._core.memory_format import channels_last, channels_last_3d, preserve_format
 from ..._core.resizing import resize_storage, resize_tensor
 from ..._core.shape_only import MetaArray
 from ..._core.storage import Storage, check_version
 from ..._core.strides import memory_of, reach_of, row_major, strided
 from ..._core.tensor import make_meta, storage_of
+from ..._core.threads import threads
 from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite
 from .._support.common import normal_dim, normal_dims
@@ -125,19 +127,23 @@ def _with_class(array, storage):
     return array.view(MetaArray) if storage.device == "meta" else array
 
 
-def _resized_on_device(self, shape):
+def _resized_on_device(self, shape, memory_format):
     """Memory of its own for a tensor that grows on a device, since only the device can copy."""
     memory, start = memory_of(self._array)
     count = (memory.nbytes - start) // self._array.itemsize
-    grown = aten.empty(shape, dtype=self.dtype, device=self.device)
+    grown = aten.empty(shape, dtype=self.dtype, device=self.device, memory_format=memory_format)
     aten.copy_(aten.as_strided(grown, (count,), (1,)), aten.as_strided(self, (count,), (1,)))
     self._array, self._storage = grown._array, grown._storage
     self._base = None
 
 
-def _check_resizable(self, name):
-    if self._keys & AUTOGRAD:
-        raise RuntimeError(f"cannot {name} variables that require grad")
+def _channels_last_steps(shape, item, memory_format):
+    """The strides in bytes of a tensor whose channels lie last."""
+    rank = 4 if memory_format is channels_last else 5
+    if len(shape) != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {memory_format!r}".replace("torch.", "") + " format")
+    batch, *image, channel = row_major((shape[0], *shape[2:], shape[1]), item)
+    return (batch, channel, *image)
 
 
 @composite(
@@ -147,37 +153,55 @@ def _check_resizable(self, name):
 )
 def resize_(self, size, memory_format):
     """Take another shape; new elements beyond those the memory holds are undefined."""
-    _check_resizable(self, "resize")
-    if memory_format not in (None, contiguous_format, preserve_format):
-        raise NotImplementedError(f"resize_ to {memory_format} is not supported")
+    if self._keys & AUTOGRAD:
+        raise RuntimeError("cannot resize variables that require grad")
+    if memory_format is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
     shape = tuple(size)
     for n in shape:
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(shape)}")
-    if shape == self._array.shape and memory_format is not contiguous_format:
+    if shape == self._array.shape and memory_format is None:
         return self
+    steps = None
+    if memory_format in (channels_last, channels_last_3d):
+        steps = _channels_last_steps(shape, self._array.itemsize, memory_format)
     check_version(storage_of(self))
     memory, start = memory_of(self._array)
     if self._keys & NPU and start + math.prod(shape) * self._array.itemsize > memory.nbytes:
-        _resized_on_device(self, shape)
+        _resized_on_device(self, shape, memory_format)
     else:
         del memory  # or the tensor would not have its memory alone
-        resize_tensor(self, shape)
+        resize_tensor(self, shape, steps)
     storage_of(self).version += 1
     return self
 
 
-composite(
+@composite(
     "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
-    lambda self, the_template, memory_format: aten.resize_(self, the_template._array.shape, memory_format=memory_format),
     nondiff=True,
     samples=lambda make: [],
 )
+def resize_as_(self, the_template, memory_format):
+    """Take another tensor's shape, and with `preserve_format` the order of its channels, too."""
+    if memory_format is preserve_format:
+        memory_format = suggested_format(the_template._array)
+    return aten.resize_(self, the_template._array.shape, memory_format=memory_format)
+
+
+def _check_changeable(self):
+    """RuntimeError where `set_` would change what autograd follows. A leaf may be changed without grad mode."""
+    if not self._keys & AUTOGRAD:
+        return
+    if self.grad_fn is not None:
+        raise NotImplementedError("set_ on a tensor with a grad_fn: its new memory would have no history")
+    if threads.state.grad_enabled:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
 def _check_source(self, storage):
     """RuntimeError where a tensor must not become a view of a storage."""
-    _check_resizable(self, "set_")
+    _check_changeable(self)
     if self.device != Device(storage.device):
         raise RuntimeError(
             f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
@@ -245,7 +269,7 @@ def set_storage(self, source):
 
 @composite("set_(Tensor(a!) self) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_nothing(self):
-    _check_resizable(self, "set_")
+    _check_changeable(self)
     if self._keys & META:
         empty = make_meta((0,), self._array.dtype)
         return _replace_storage(self, empty._array, empty._storage)

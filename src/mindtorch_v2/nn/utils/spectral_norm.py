@@ -9,7 +9,7 @@ from ..._dispatch.registry import aten
 from .._functional.normalization import normalize
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
-from ..parameter import Parameter
+from ..parameter import Parameter, UninitializedParameter
 
 __all__ = [
     "SpectralNorm",
@@ -85,6 +85,11 @@ class SpectralNorm:
         weight = module._parameters[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        if isinstance(weight, UninitializedParameter):
+            raise ValueError(
+                "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy "
+                "forward before applying spectral normalization"
+            )
         with no_grad():
             matrix = normalizer.reshape_weight_to_matrix(weight)
             height, width = matrix.size()

@@ -270,3 +270,14 @@ def test_a_volume_must_be_larger_than_what_its_fractional_windows_cover():
         pool(torch.ones(1, 1, 4, 4, 4), 3, output_size=2)
     assert pool(torch.ones(1, 1, 4, 4, 4), 3, output_size=1).shape == (1, 1, 1, 1, 1)
     assert torch.nn.functional.fractional_max_pool2d(torch.ones(1, 1, 4, 4), 3, output_size=2).shape == (1, 1, 2, 2)
+
+
+@pytest.mark.parametrize("argument", ["kernel_size", "output_size"])
+@pytest.mark.parametrize(("dims", "words"), [(2, "Ints"), (3, "three Ints")])
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_fractional_pools_want_one_number_for_each_dim(argument: str, dims: int, words: str, count: int) -> None:
+    arguments = {"kernel_size": (2,) * dims, "output_size": (3,) * dims, argument: (1,) * count}
+    pool = getattr(torch.nn.functional, f"fractional_max_pool{dims}d")
+    message = f"^fractional_max_pool{dims}d: {argument} must either be a single Int or tuple of {words}$"
+    with pytest.raises(RuntimeError, match=message):
+        pool(torch.ones(2, *(7,) * dims), **arguments, _random_samples=torch.rand(1, 2, dims))

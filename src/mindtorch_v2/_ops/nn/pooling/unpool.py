@@ -126,9 +126,10 @@ def _starts(samples, size, kernel, out):
 
 
 def _each(name, argument, value, dims):
-    values = per_dim(value, dims)
+    values = per_dim(value, dims) if isinstance(value, int) else tuple(value)
     if len(values) != dims:
-        raise RuntimeError(f"{name}: {argument} must either be a single Int or tuple of Ints")
+        form = "Ints" if dims == 2 else "three Ints"
+        raise RuntimeError(f"{name}: {argument} must either be a single Int or tuple of {form}")
     return values
 
 
