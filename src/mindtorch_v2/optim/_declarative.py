@@ -10,8 +10,10 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from .._core.tensor import Tensor
+from .._ops.creation.from_data import tensor
 from ._common import by_dtype, evaluate, value_of, with_grad_mode
-from ._options import check_capturable, check_fused
+from ._extension_helpers import _device_dtype_check_for_fused
+from ._options import check_capturable, check_fused, step_dtype
 from .optimizer import Optimizer, Params
 
 Group = dict[str, Any]
@@ -47,6 +49,8 @@ class DeclarativeOptimizer(Optimizer):
     _later_options: ClassVar[dict[str, Any]] = {}
     # A parameter's state: how each entry starts, in the order of state_dict().
     _state: ClassVar[dict[str, Initial]] = {}
+    # Entries that checkpoints written long ago have as plain numbers.
+    _counters: ClassVar[tuple[str, ...]] = ("step",)
     # Entries that exist only where this holds for the group.
     _state_conditions: ClassVar[dict[str, Callable[[Group], bool]]] = {}
     # The order in which the update rules take the entries.
@@ -58,6 +62,8 @@ class DeclarativeOptimizer(Optimizer):
     # The errors for gradients or parameters that the rules cannot deal with.
     _refuses_sparse: ClassVar[str | None] = None
     _refuses_complex: ClassVar[str | None] = None
+    # Whether a fused step has yet to look at its parameters' devices and dtypes, which it does once.
+    _need_device_dtype_check_for_fused: bool = True
     # The update rules. The second and third are there where the constructor takes `foreach` and `fused`.
     _single_tensor: ClassVar[Callable[..., None]]
     _multi_tensor: ClassVar[Callable[..., None]]
@@ -74,6 +80,18 @@ class DeclarativeOptimizer(Optimizer):
         for group in self.param_groups:
             for name, value in self._later_options.items():
                 group.setdefault(name, value)
+            self._make_counters(group)
+
+    def _make_counters(self, group: Group) -> None:
+        """Turn counters that were loaded as plain numbers into tensors."""
+        fused = bool(group.get("fused"))
+        beside = fused or group.get("capturable")
+        for param in group["params"]:
+            state = self.state.get(param, {})
+            for name in self._counters:
+                if name in state and not isinstance(state[name], Tensor):
+                    device = param.device if beside else None
+                    state[name] = tensor(float(state[name]), dtype=step_dtype(fused), device=device)
 
     # ------------------------------------------------------------------ a step
 
@@ -94,6 +112,10 @@ class DeclarativeOptimizer(Optimizer):
         """A group's parameters that have gradients, and the gradients."""
         params = [param for param in group["params"] if param.grad is not None]
         grads = [param.grad for param in params]
+        if group.get("fused") and self._need_device_dtype_check_for_fused:
+            for param in params:
+                _device_dtype_check_for_fused(param)
+            self._need_device_dtype_check_for_fused = False
         if self._refuses_complex is not None and any(param.is_complex() for param in params):
             raise RuntimeError(self._refuses_complex)
         if self._refuses_sparse is not None and any(grad.is_sparse for grad in grads):

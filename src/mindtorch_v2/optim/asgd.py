@@ -33,6 +33,7 @@ class ASGD(DeclarativeOptimizer):
     _checks = (check_rate, not_negative("weight_decay"))
     _later_options: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _state: ClassVar = {"step": _step_count, "eta": _initial_rate, "mu": _initial_weight, "ax": zeros}
+    _counters = ("step", "eta", "mu")
     _rule_state = ("ax", "mu", "eta", "step")
     _reads_rate = True
     _refuses_sparse = "ASGD does not support sparse gradients"

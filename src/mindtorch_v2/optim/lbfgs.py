@@ -57,16 +57,18 @@ class LBFGS(Optimizer):
         views = []
         for param in self._params:
             if param.grad is None:
-                views.append(param.new_zeros(param.numel()))
+                view = param.new_zeros(param.numel())
             elif param.grad.is_sparse:
-                views.append(param.grad.to_dense().view(-1))
+                view = param.grad.to_dense().view(-1)
             else:
-                views.append(param.grad.reshape(-1))
+                view = param.grad.reshape(-1)
+            views.append(view.view_as_real().view(-1) if view.is_complex() else view)
         return torch.cat(views, 0)
 
     def _move(self, rate: Any, direction: Any) -> None:
         offset = 0
-        for param in self._params:
+        for each in self._params:
+            param = each.view_as_real() if each.is_complex() else each
             count = param.numel()
             param.add_(direction[offset : offset + count].view_as(param), alpha=rate)
             offset += count
@@ -114,7 +116,8 @@ class LBFGS(Optimizer):
             direction = memory.direction(grad, first=state["n_iter"] == 1)
             memory.remember(grad, loss)
             # The first direction is the gradient itself, whose length says nothing about how far to go.
-            rate = min(1.0, 1.0 / float(grad.abs().sum())) * lr if state["n_iter"] == 1 else lr
+            length = float(grad.abs().sum()) if state["n_iter"] == 1 else 0.0
+            rate = min(1.0, 1.0 / length) * lr if length else lr
             slope = grad.dot(direction)
             if slope > -group["tolerance_change"]:
                 break

@@ -37,6 +37,7 @@ class NAdam(DeclarativeOptimizer):
         "decoupled_weight_decay": False,
     }
     _state: ClassVar = {"step": step_count, "mu_product": _initial_product, "exp_avg": zeros, "exp_avg_sq": zeros}
+    _counters = ("step", "mu_product")
     _rule_state = ("exp_avg", "exp_avg_sq", "mu_product", "step")
     _unpacked: ClassVar = {"betas": ("beta1", "beta2")}
     _reads_rate = True

@@ -29,6 +29,7 @@ class SparseAdam(DeclarativeOptimizer):
 
     _checks = (check_rate, _check_eps, check_betas)
     _state: ClassVar = {"step": _step_count, "exp_avg": zeros, "exp_avg_sq": zeros}
+    _counters = ()  # steps are a Python number
 
     def __init__(
         self,

