@@ -169,7 +169,7 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
                 "complex. ",
                 stacklevel=3,
             )
-        if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
+        if any(stride == 0 and size > 1 for stride, size in zip(value.stride(), array.shape, strict=True)):
             raise RuntimeError(
                 f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs "
                 "that are non-overlapping to be able to compute the numerical gradients correctly. You "

@@ -210,6 +210,11 @@ def test_gradcheck_wants_fitting_inputs():
         gradcheck(lambda v: v * 0, (torch.ones(1, requires_grad=True),))
 
 
+def test_gradcheck_takes_tensors_without_elements():
+    empty = torch.zeros(0, 4, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda x: x * 2, (empty,))
+
+
 def test_gradcheck_checks_more_where_asked():
     x = x2().requires_grad_()
     assert gradcheck(torch.sin, (x,), check_grad_dtypes=True, check_batched_grad=True)
