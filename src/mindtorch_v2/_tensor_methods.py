@@ -6,13 +6,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from ._core.keys import NPU
+from ._core.keys import LAZY, NPU
 from ._core.printing import tensor_repr
 from ._core.tensor import Tensor, make_external
 from ._core.untyped_storage import UntypedStorage
 from ._core.untyped_storage import untyped_storage as _untyped_storage
 from ._dispatch import backends, interception
 from ._dispatch.dispatcher import as_operator, operator_form
+from ._dispatch.lazy_values import resolved
 from ._dispatch.registry import aten
 
 METHODS: dict[str, Callable[..., Any]] = {}
@@ -153,6 +154,7 @@ def module_load(self: Tensor, other: Any, assign: bool = False) -> Any:
 def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:  # noqa: N807  a method, by the decorator
     node = self.grad_fn
     shown = self.detach().cpu() if self._keys & NPU else self
+    shown = resolved(shown.detach()) if self._keys & LAZY else shown
     return tensor_repr(
         shown._array,
         dtype=self.dtype,

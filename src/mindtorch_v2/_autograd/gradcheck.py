@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor, make_external
+from .._dispatch.lazy_values import resolved
 from .._dispatch.registry import aten
 from .backward import grad as _grad
 from .graph import FLOATING, require_grad
@@ -218,7 +219,7 @@ class _Check:
         """The differentiable outputs at the inputs as they are now, as flat real arrays."""
         outputs = self.func(*self.inputs)
         outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
-        return [_flat(o._array) for o in outputs if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING]
+        return [_flat(resolved(o)._array) for o in outputs if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING]
 
     def _numerical(self, value: Tensor) -> list[np.ndarray]:
         """For each output the Jacobian by one input, from finite differences: a row per (real) element of the input."""
@@ -259,7 +260,7 @@ class _Check:
                 continue
             if grad._array.shape != value._array.shape:
                 raise GradcheckError("grad has incorrect size")
-            flat.append(_flat(grad._array))
+            flat.append(_flat(resolved(grad)._array))
         return flat
 
     def _compare(self, number: int, position: int, numerical: np.ndarray, analytical: np.ndarray) -> None:
@@ -322,7 +323,7 @@ class _Check:
             for row in range(2):
                 alone = _grad(output, self.wanted, aten.select(seeds, 0, row), retain_graph=True, allow_unused=True)
                 for a, b in zip(together, alone, strict=True):
-                    if (a is None) != (b is None) or (a is not None and not np.allclose(a._array[row], b._array)):
+                    if (a is None) != (b is None) or (a is not None and not np.allclose(resolved(a)._array[row], resolved(b)._array)):
                         raise GradcheckError(
                             "While testing batched gradients, found that they differ from those computed one by one."
                         )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.cpython import REFCOUNT_WITH_OWNER, getrefcount, referrers
-from .._core.keys import AUTOGRAD
+from .._core.keys import AUTOGRAD, CONJUGATED, LAZY, NEGATED
 from .._core.strides import overlaps
 from .._core.tensor import Tensor
 from .._core.threads import threads
@@ -177,7 +177,7 @@ def _update_view(view: Tensor, base: Tensor, before: Node | None) -> None:
 class Geometry:
     """Offset, sizes and strides of a view in its base, in elements of the view's dtype."""
 
-    __slots__ = ("as_real", "offset", "shape", "strides")
+    __slots__ = ("as_real", "lazy", "offset", "shape", "strides")
 
     def __init__(self, view: Tensor, base: Tensor) -> None:
         array, whole = view._array, base._array
@@ -187,6 +187,9 @@ class Geometry:
         self.offset = (array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]) // item
         # A view of real or imaginary parts.
         self.as_real = whole.dtype.kind == "c" and array.dtype.kind != "c"
+        # Whether the view shows the base's values conjugated or negated.
+        lazy = (view._keys ^ base._keys) & LAZY
+        self.lazy = lazy & ~CONJUGATED if self.as_real else lazy
 
     def narrowed(self, dims: list[int]) -> Geometry:
         """The same with size 1 along `dims`, along which elements repeat."""
@@ -198,7 +201,9 @@ class Geometry:
         """The same part of another tensor that is laid out like the base."""
         whole = aten.view_as_real(tensor) if self.as_real else tensor
         part: Tensor = aten.as_strided(whole, self.shape, self.strides, self.offset)
-        return part
+        if self.lazy & CONJUGATED:
+            part = aten._conj(part)
+        return aten._neg_view(part) if self.lazy & NEGATED else part
 
 
 class Layout:

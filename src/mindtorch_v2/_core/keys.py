@@ -9,11 +9,25 @@ META = 4  # has a shape and no memory
 NPU = 8  # lives on an Ascend device
 SPARSE = 16  # indices and values instead of a dense buffer
 BATCHED = 32  # stands for one sample inside vmap
+CONJUGATED = 64  # its values are the conjugates of what its memory holds
+NEGATED = 128  # its values are the negatives of what its memory holds
 
 # Bits that decide where a kernel runs; a tensor has at most one.
 BACKENDS = META | NPU | SPARSE
 
-NAMES = {AUTOGRAD: "Autograd", PYTHON: "Python", META: "Meta", NPU: "NPU", SPARSE: "Sparse", BATCHED: "Batched"}
+# Bits that say that the values are not what the memory holds: views as `conj()` makes them.
+LAZY = CONJUGATED | NEGATED
+
+NAMES = {
+    AUTOGRAD: "Autograd",
+    PYTHON: "Python",
+    META: "Meta",
+    NPU: "NPU",
+    SPARSE: "Sparse",
+    BATCHED: "Batched",
+    CONJUGATED: "Conjugate",
+    NEGATED: "Negative",
+}
 
 
 def key_names(keys: int) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, META, NPU, PYTHON, key_names
+from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, META, NPU, PYTHON, key_names
 from .._core.layout import like_image, like_operands
 from .._core.resizing import resize_tensor
 from .._core.shape_only import MetaArray
@@ -41,6 +41,7 @@ from .errors import (
     type_name,
 )
 from .facts import Layout, OutGrad, Promotion
+from .lazy_values import execute_lazy, stored_values
 from .out_checks import (
     check_apart_from,
     check_before_kernel,
@@ -104,9 +105,16 @@ def _run_kernel(op: OpSpec, args: tuple[Any, ...]) -> Any:
 
 def execute(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Run an op's kernel on arguments of any device, and record no node."""
+    keys = keys_of(args)
+    if keys & LAZY:
+        return execute_lazy(op, args, execute, execute_eager)
     if op.composite:
         return op.kernel(*args)
-    keys = keys_of(args)
+    return execute_eager(op, args, keys)
+
+
+def execute_eager(op: OpSpec, args: tuple[Any, ...], keys: int) -> Any:
+    """Run a kernel on what the memory of its tensors holds, whether these values are to be conjugated or not."""
     wanted = _wanted_device(op, args)
     if keys & BACKENDS or wanted is not None:
         return _execute_elsewhere(op, args, keys, wanted)
@@ -353,7 +361,7 @@ def _compute_out(op: OpSpec, args: tuple[Any, ...], sources: list[Tensor], targe
     try:
         if threads.state.modes:
             results = entry_globals.run_modes(op, args)
-        elif op.out_kernel is not None and not (keys_of(args) | targets[0]._keys) & BACKENDS:
+        elif op.out_kernel is not None and not (keys_of(args) | targets[0]._keys) & (BACKENDS | LAZY):
             arrays = prepare(op, args)
             results = _wrapped(op, args, arrays, op.out_kernel(*arrays, dtype=targets[0]._array.dtype))
         else:
@@ -390,6 +398,8 @@ def _write_out(op: OpSpec, target: Tensor, result: Tensor) -> None:
             f"{result.device} and {target.device}! (when running {op.name})"
         )
     check_version(storage_of(target))
+    if (target._keys | result._keys) & LAZY:
+        result = stored_values(result, target)
     array = result._array
     if target._array.shape != array.shape:
         if target._array.size:

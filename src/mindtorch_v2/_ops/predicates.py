@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.inference import is_inference
+from .._core.keys import CONJUGATED, NEGATED
 from .._core.tensor import Tensor
 from .._dispatch.errors import type_name
 
@@ -22,11 +23,6 @@ def _predicate(name: str, test: Callable[[Tensor], bool]) -> Callable[[Any], boo
     return predicate
 
 
-def _not_lazy(_self: Tensor) -> bool:
-    """`is_conj` and `is_neg`: conjugates and negatives are computed eagerly, so no tensor is a lazy one."""
-    return False
-
-
 def is_shared(self: Tensor) -> bool:
     """Whether the memory is shared between processes, which is not supported."""
     return False
@@ -39,8 +35,8 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 FUNCTIONS = {
-    "is_conj": _predicate("is_conj", _not_lazy),
-    "is_neg": _predicate("is_neg", _not_lazy),
+    "is_conj": _predicate("is_conj", lambda t: t._keys & CONJUGATED != 0),
+    "is_neg": _predicate("is_neg", lambda t: t._keys & NEGATED != 0),
     "is_signed": _predicate("is_signed", lambda t: t.dtype.is_signed),
     "is_inference": _predicate("is_inference", is_inference),
 }

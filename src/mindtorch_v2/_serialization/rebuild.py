@@ -12,7 +12,7 @@ from .._autograd.graph import require_grad
 from .._core import dtype as dt
 from .._core import memory_format
 from .._core.device import device as Device
-from .._core.keys import META, NPU
+from .._core.keys import CONJUGATED, META, NEGATED, NPU
 from .._core.memory_format import layout
 from .._core.rng import Generator
 from .._core.sparse import SparseTensor, make_sparse
@@ -47,39 +47,16 @@ class LoadedStorage(TypedStorage):
     """Bytes of one storage, read when the first tensor wants them, shared by all that do. `stored` is None for an untyped
     storage; where a checkpoint has a storage as such, it is one of bytes."""
 
-    __slots__ = ("_array", "_changed", "_made", "_read", "location", "numel", "stored")
+    __slots__ = ("_array", "_made", "_read", "location", "numel", "stored")
 
     def __init__(self, read: Callable[[], np.ndarray], dtype: dt.dtype | None, location: str, numel: int) -> None:
         self._read = read
         self._array: np.ndarray | None = None
         self._made: Storage | None = None
-        self._changed: dict[tuple[Any, ...], LoadedStorage] = {}
         self._dtype = dt.uint8 if dtype is None else dtype
         self.stored = dtype
         self.location = location
         self.numel = numel
-
-    def changed(self, changes: tuple[np.ufunc, ...], dtype: dt.dtype) -> LoadedStorage:
-        """A storage with other values of the same places; all tensors that want them share it."""
-        storage = self._changed.get((changes, dtype))
-        if storage is None:
-            storage = self._changed[changes, dtype] = LoadedStorage(
-                lambda: self._with(changes, dtype.np), dtype, self.location, self.numel
-            )
-        return storage
-
-    def _with(self, changes: tuple[np.ufunc, ...], dtype: np.dtype) -> np.ndarray:
-        source = self._read() if self.location.startswith("npu") else self.array
-        source = source[: source.nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
-        values = np.zeros_like(source)
-
-        def fill() -> None:
-            values[:] = source
-            for change in changes:
-                change(values, out=values)
-
-        once_read(fill)
-        return values.view(np.uint8)
 
     @property
     def array(self) -> np.ndarray:
@@ -133,20 +110,20 @@ def tensor_of(loaded: LoadedStorage, offset: int, size: Any, stride: Any, dtype:
     return tensor
 
 
-def _as_meant(storage: LoadedStorage, dtype: dt.dtype, metadata: Any) -> LoadedStorage:
-    """The storage with the values that torch's `conj` and `neg` bits stand for.
+def _set_bits(tensor: Tensor, metadata: Any) -> Tensor:
+    """The tensor with the `conj` and `neg` bits that a checkpoint notes beside it.
 
-    Torch notes that values are to be conjugated or negated whenever they are read; here they always are what they are.
     Other entries describe the memory of a device, and torch does not look at them elsewhere, either.
     """
     if not metadata:
-        return storage
-    if not isinstance(metadata, dict) or not isinstance(storage, LoadedStorage) or not isinstance(dtype, dt.dtype):
+        return tensor
+    if not isinstance(metadata, dict):
         raise RuntimeError(f"checkpoint describes a tensor with a {type(metadata).__name__}")
-    changes = tuple(change for name, change in (("conj", np.conjugate), ("neg", np.negative)) if metadata.get(name) is True)
-    if (np.conjugate in changes and not dtype.is_complex) or (changes and dtype is dt.bool_):
-        raise RuntimeError(f"checkpoint asks for the conjugate or the negative of {dtype}")
-    return storage.changed(changes, dtype) if changes else storage
+    bits = sum(bit for name, bit in (("conj", CONJUGATED), ("neg", NEGATED)) if metadata.get(name) is True)
+    if (bits & CONJUGATED and not tensor.dtype.is_complex) or (bits and tensor.dtype is dt.bool_):
+        raise RuntimeError(f"checkpoint asks for the conjugate or the negative of {tensor.dtype}")
+    tensor._keys |= bits
+    return tensor
 
 
 def rebuild_tensor_v2(
@@ -162,7 +139,7 @@ def rebuild_tensor_v2(
     dtype: dt.dtype | None = getattr(storage, "stored", None)
     if dtype is None:
         raise RuntimeError("checkpoint has an untyped storage where a typed one belongs")
-    tensor = tensor_of(_as_meant(storage, dtype, metadata), storage_offset, size, stride, dtype)
+    tensor = _set_bits(tensor_of(storage, storage_offset, size, stride, dtype), metadata)
     if requires_grad:
         require_grad(tensor)
     return tensor
@@ -184,7 +161,7 @@ def rebuild_tensor_v3(
     metadata: Any = None,
 ) -> Tensor:
     """A tensor of an untyped storage."""
-    tensor = tensor_of(_as_meant(storage, dtype, metadata), storage_offset, size, stride, dtype)
+    tensor = _set_bits(tensor_of(storage, storage_offset, size, stride, dtype), metadata)
     if requires_grad:
         require_grad(tensor)
     return tensor

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._core.keys import AUTOGRAD, META, NPU
+from .._core.keys import AUTOGRAD, CONJUGATED, LAZY, META, NEGATED, NPU
 from .._core.memory_format import layout
 from .._core.rng import Generator
 from .._core.size import Size
@@ -164,7 +164,7 @@ class CheckpointPickler(_PythonPickler):
         if tensor._keys & META:
             shape, strides = tensor._array.shape, tensor.stride()
             return _REBUILD_META, (tensor.dtype, shape, strides, tensor.requires_grad)
-        if tensor._keys & ~(AUTOGRAD | NPU):
+        if tensor._keys & ~(AUTOGRAD | NPU | LAZY):
             raise NotImplementedError(f"torch.save: tensors on {tensor.device}")
         array = tensor._array
         owner = owner_of(array)
@@ -178,9 +178,11 @@ class CheckpointPickler(_PythonPickler):
         typed = STORAGE_NAMES.get(dtype)
         numel = owner.nbytes // (array.itemsize if typed is not None else 1)
         place: tuple[Any, ...] = (tensor.storage_offset(), array.shape, tensor.stride(), tensor.requires_grad, OrderedDict())
+        bits = {name: True for name, bit in (("conj", CONJUGATED), ("neg", NEGATED)) if tensor._keys & bit}
+        metadata = (bits,) if bits else ()
         if typed is not None:
-            return _REBUILD_TENSOR, (StorageReference(typed, key, numel, location), *place)
-        return _REBUILD_TENSOR_V3, (StorageReference(self.untyped, key, numel, location), *place, dtype)
+            return _REBUILD_TENSOR, (StorageReference(typed, key, numel, location), *place, *metadata)
+        return _REBUILD_TENSOR_V3, (StorageReference(self.untyped, key, numel, location), *place, dtype, *metadata)
 
 
 def raw_bytes(owner: np.ndarray) -> bytes:

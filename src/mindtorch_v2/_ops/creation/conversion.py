@@ -9,11 +9,12 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.device import device as Device
-from ..._core.keys import AUTOGRAD, META, NPU, SPARSE
+from ..._core.keys import AUTOGRAD, CONJUGATED, LAZY, META, NPU, SPARSE
 from ..._core.memory_format import contiguous_format, memory_format
 from ..._core.tensor import Tensor, make_external
 from ..._core.threads import threads
 from ..._dispatch.errors import type_name
+from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import aten
 from .._support.warn import warn_once
 from .copy import in_memory_format, to_device, to_dtype, to_dtype_layout, to_other
@@ -224,7 +225,7 @@ def tolist(self: Tensor) -> Any:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if self._keys & NPU:
         self = self.detach().cpu()
-    return self._array.tolist()
+    return resolved(self)._array.tolist()
 
 
 def _warn_of_history(self: Tensor) -> None:
@@ -288,10 +289,15 @@ def __bool__(self: Tensor) -> bool:
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """An array on the same memory; `force=True` detaches the tensor and copies it from its device first."""
     if force:
-        self = self.detach().cpu()
+        self = resolved(self.detach().cpu())
     if self._keys:
         if self._keys & AUTOGRAD:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self._keys & LAZY:
+            bit, function = ("conjugate", "conj") if self._keys & CONJUGATED else ("negative", "neg")
+            raise RuntimeError(
+                f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{function}().numpy() instead."
+            )
         raise TypeError(
             f"can't convert {self.device.type} device type tensor to numpy. Use Tensor.cpu() to copy the "
             "tensor to host memory first."

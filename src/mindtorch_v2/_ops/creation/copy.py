@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from ..._core.device import device as Device
-from ..._core.keys import AUTOGRAD, META
+from ..._core.keys import AUTOGRAD, CONJUGATED, META, NEGATED
 from ..._core.layout import dense_cast, dense_copy, suggested_format
 from ..._core.memory_format import channels_last, contiguous_format, preserve_format
 from ..._core.storage import owner_of
@@ -15,6 +15,7 @@ from ..._core.tensor import make_alias, make_meta, make_tensor, storage_of
 from ..._dispatch import backends
 from ..._dispatch.errors import broadcast_mismatch
 from ..._dispatch.facts import Batching, Layout, Overlap, Surface
+from ..._dispatch.lazy_values import held_values, resolved
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, np_dtype
 from .._support.factory import check_options, laid_out, like
@@ -80,6 +81,14 @@ def clone(self, memory_format):
     if memory_format is None:
         return dense_copy(self)
     return in_format(self, memory_format)
+
+
+@clone.kernel_for("lazy")
+def _clone_of_lazy(self, memory_format):
+    copied = aten.clone(held_values(self), memory_format=memory_format)
+    if self._keys & CONJUGATED:
+        aten.conj_physical_(copied)
+    return aten.neg_(copied) if self._keys & NEGATED else copied
 
 
 clone.vjp(self=lambda g: g)
@@ -328,6 +337,7 @@ def _to_device(tensor, dtype, target, device, non_blocking, memory_format):
     if tensor._keys & META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if wanted.type == "cpu":
+        tensor = resolved(tensor)
         return make_tensor(in_format(converted(tensor._array, target), memory_format))
     raise AssertionError(f"Torch not compiled with {wanted.type.upper()} enabled")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._autograd.graph import require_grad
-from ..._core.keys import AUTOGRAD, META
+from ..._core.keys import AUTOGRAD, LAZY, META
 from ..._core.storage import Storage, owner_of
 from ..._core.strides import strided
 from ..._core.tensor import Tensor, make_meta, storage_of
@@ -90,10 +90,12 @@ def _rebuild(
     strides: tuple[int, ...],
     requires_grad: bool,
     state: dict[str, Any],
+    lazy: int = 0,
 ) -> Tensor:
     """Rebuilds a pickled tensor on its storage: the function that `__reduce_ex__` names."""
     array = np.empty(shape, np_dtype) if 0 in shape else strided(_bytes_of(storage.owner), np_dtype, shape, strides, offset)
     tensor = _on_storage(cls, array, storage, requires_grad)
+    tensor._keys |= lazy
     if state:
         tensor.__dict__.update(state)
     return tensor
@@ -113,6 +115,7 @@ def __reduce_ex__(self: Tensor, protocol: Any) -> tuple[Any, ...]:
         array.strides,
         self.requires_grad,
         dict(self.__dict__),
+        self._keys & LAZY,
     )
 
 

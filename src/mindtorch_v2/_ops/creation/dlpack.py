@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.cpython import is_capsule_named
-from ..._core.keys import AUTOGRAD, BACKENDS
+from ..._core.keys import AUTOGRAD, BACKENDS, CONJUGATED, LAZY
 from ..._core.tensor import Tensor, make_external
 from ..._dispatch.errors import need_tensor
 
@@ -59,6 +59,8 @@ def _dlpack(
     """A capsule on this tensor's memory, to be consumed once."""
     if self._keys & AUTOGRAD:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self._keys & LAZY:
+        raise BufferError(f"Can't export tensors with the {'conjugate' if self._keys & CONJUGATED else 'negative'} bit set")
     if self._keys & BACKENDS:
         raise BufferError(f"Can't export tensors on the {self.device} device")
     return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)

@@ -9,6 +9,7 @@ from ..._core.device import device as Device
 from ..._core.strides import reach_of, strided
 from ..._core.tensor import make_meta, make_tensor
 from ..._dispatch.facts import Autocast, Batching, Layout, Surface
+from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import op
 from .._support.common import np_dtype, scalar_name
 from .._support.factory import LIKE, OPTIONS, check_options, checked_size, laid_out, like, sized
@@ -112,7 +113,7 @@ def full(size, fill_value, dtype, layout, device, pin_memory):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
     if hasattr(fill_value, "_array"):
-        fill_value = fill_value._array.item()
+        fill_value = resolved(fill_value)._array.item()
     if hasattr(size, "_array"):
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not Tensor")
     return _filled(checked_size(size), _fill_dtype(fill_value, dtype), fill_value)

@@ -16,6 +16,7 @@ from ..._core.keys import AUTOGRAD
 from ..._core.storage import FOREIGN, Storage, owner_of
 from ..._core.tensor import Tensor
 from ..._core.untyped_storage import UntypedStorage
+from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import aten
 from .copy import to_dtype_layout
 from .dlpack import exports, from_dlpack
@@ -126,7 +127,7 @@ def _number(item: Any) -> Any:
     if isinstance(item, Tensor):
         if item._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        return item._array.item()
+        return resolved(item)._array.item()
     if isinstance(item, np.generic | np.ndarray):
         return item.item()
     if _is_sequence(item):

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.keys import CONJUGATED, NEGATED
 from ..._core.tensor import Tensor
 from ..._dispatch.dispatcher import as_operator, operator_form
-from ..._dispatch.facts import ComplexError, OutGrad, Promotion
+from ..._dispatch.facts import Batching, ComplexError, OutGrad, Promotion
+from ..._dispatch.lazy_values import turned
 from ..._dispatch.out_dtypes import castable, same
 from ..._dispatch.promotion import as_number, rank
 from ..._dispatch.registry import aten, composite, op
@@ -537,8 +539,24 @@ def conj_physical(self, out=None):
 
 conj_physical.vjp(self=lambda g: aten.conj_physical(g))
 
-lazy_conj = op("_conj(Tensor self) -> Tensor", np.conjugate, promote=Promotion.SAME, node="ConjBackward0")
+lazy_conj = composite(
+    "_conj(Tensor(a) self) -> Tensor(a)",
+    lambda self: turned(self, CONJUGATED),
+    node="ConjBackward0",
+    batching=Batching.POINTWISE,
+    samples=lambda make: [],
+)
+lazy_conj.kernel_for("lazy")(lazy_conj.kernel)
 lazy_conj.vjp(self=lambda g: aten._conj(g))
+
+neg_view = composite(
+    "_neg_view(Tensor(a) self) -> Tensor(a)",
+    lambda self: turned(self, NEGATED),
+    batching=Batching.POINTWISE,
+    samples=lambda make: [(make(3, 4),)],
+)
+neg_view.kernel_for("lazy")(neg_view.kernel)
+neg_view.vjp(self=lambda g: aten.neg(g))
 
 composite(
     "conj(Tensor(a) self) -> Tensor(a)",
@@ -551,7 +569,7 @@ composite(
 )
 composite(
     "resolve_conj(Tensor(a) self) -> Tensor(a)",
-    lambda self: self,
+    lambda self: aten.clone(self) if self._keys & CONJUGATED else self,
     doc="""The tensor itself, or a copy with conjugated values where conjugation was only noted.
 
     >>> torch.resolve_conj(torch.tensor([1 + 2j]))
@@ -560,7 +578,7 @@ composite(
 )
 composite(
     "resolve_neg(Tensor(a) self) -> Tensor(a)",
-    lambda self: self,
+    lambda self: aten.clone(self) if self._keys & NEGATED else self,
     doc="""The tensor itself, or a copy with negated values where negation was only noted.
 
     >>> torch.resolve_neg(torch.tensor([1.0]))

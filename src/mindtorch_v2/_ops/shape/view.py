@@ -9,9 +9,11 @@ import math
 from functools import lru_cache
 
 from ..._core import dtype as dt
+from ..._core.keys import CONJUGATED
 from ..._core.memory_format import contiguous_format
 from ..._core.strides import memory_of, restride, strided
 from ..._dispatch.facts import Batching, Surface
+from ..._dispatch.lazy_values import turned
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import infer_size, normal_dim, normal_dims, scalar_name
 from .._support.warn import warn_once
@@ -79,6 +81,14 @@ def view_dtype(self, dtype):
         if not self.size:  # NumPy asks for a stride of one element even here
             return self.reshape(-1).view(wanted).reshape(*self.shape[:-1], self.shape[-1] * self.itemsize // wanted.itemsize)
     return self.view(wanted)
+
+
+@view_dtype.kernel_for("lazy")
+def _view_dtype_of_lazy(self, dtype):
+    if dtype is self.dtype:
+        return turned(self, 0)
+    which = "conjugate view tensors" if self._keys & CONJUGATED else "tensors with negative bit set"
+    raise RuntimeError(f"torch.Tensor.view is not supported for {which} when converting to a different dtype.")
 
 
 @op(

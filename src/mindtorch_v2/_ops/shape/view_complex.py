@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._core.keys import AUTOGRAD, CONJUGATED
 from ..._core.strides import memory_of, restride
+from ..._core.tensor import make_view
 from ..._dispatch.facts import Autocast, Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import scalar_name
@@ -27,6 +29,19 @@ def view_as_real(self):
     if self.flags.c_contiguous:
         return self.view(part).reshape(*self.shape, 2) if self.ndim else self.reshape(1).view(part)
     return restride(self, (*self.shape, 2), (*self.strides, part.itemsize), part)
+
+
+@view_as_real.kernel_for("lazy")
+def _view_as_real_of_lazy(self):
+    if self._keys & CONJUGATED:
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
+            "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the "
+            "original."
+        )
+    view = make_view(view_as_real.kernel(self._array), self)
+    view._keys = self._keys & ~AUTOGRAD
+    return view
 
 
 view_as_real.vjp(self=lambda g: aten.view_as_complex(g if g._array.flags.c_contiguous else aten.contiguous(g)))
@@ -75,7 +90,10 @@ def real(self):
     >>> torch.real(torch.tensor([1 + 2j]))
     tensor([1.])
     """
-    return aten.select(aten.view_as_real(self), -1, 0) if self._array.dtype.kind == "c" else self
+    if self._array.dtype.kind not in "cW":
+        return self
+    held = aten._conj(self) if self._keys & CONJUGATED else self
+    return aten.select(aten.view_as_real(held), -1, 0)
 
 
 @composite("imag(Tensor(a) self) -> Tensor(a)", samples=lambda make: [], handwritten=Surface.METHOD)
@@ -85,8 +103,10 @@ def imag(self):
     >>> torch.imag(torch.tensor([1 + 2j]))
     tensor([2.])
     """
-    if self._array.dtype.kind != "c":
+    if self._array.dtype.kind not in "cW":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if self._keys & CONJUGATED:
+        return aten._neg_view(aten.select(aten.view_as_real(aten._conj(self)), -1, 1))
     return aten.select(aten.view_as_real(self), -1, 1)
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..._core.device import device as Device
-from ..._core.keys import AUTOGRAD, META, NPU
+from ..._core.keys import AUTOGRAD, LAZY, META, NPU
 from ..._core.layout import suggested_format
 from ..._core.memory_format import channels_last, channels_last_3d, preserve_format
 from ..._core.resizing import resize_storage, resize_tensor
@@ -224,7 +224,9 @@ def set_source(self, source):
     _check_source(self, storage_of(source))
     if source._array.dtype != self._array.dtype:
         raise RuntimeError(f"Could not set tensor of type {source.dtype.cpp_name} to a tensor of type {self.dtype.cpp_name}")
-    return _replace_storage(self, source._array, storage_of(source))
+    _replace_storage(self, source._array, storage_of(source))
+    self._keys = (self._keys & ~LAZY) | (source._keys & LAZY)
+    return self
 
 
 def _set_part(self, storage, storage_offset, size, stride):
