@@ -6,6 +6,7 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
+from ._core import dtype as dt
 from ._core.tensor import Tensor
 from ._dispatch.registry import aten
 from ._serialization.rebuild import rebuild_parameter as _rebuild_parameter
@@ -15,6 +16,7 @@ from ._serialization.rebuild import rebuild_tensor_v2 as _rebuild_tensor_v2
 
 __all__ = [
     "ExceptionWrapper",
+    "_element_size",
     "_flatten_dense_tensors",
     "_rebuild_parameter",
     "_rebuild_sparse_tensor",
@@ -22,6 +24,13 @@ __all__ = [
     "_rebuild_tensor_v2",
     "_unflatten_dense_tensors",
 ]
+
+
+def _element_size(dtype: Any) -> int:
+    """The size in bytes of an element of a dtype."""
+    if not isinstance(dtype, dt.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
 
 
 class ExceptionWrapper:

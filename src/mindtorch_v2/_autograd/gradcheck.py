@@ -323,7 +323,9 @@ class _Check:
             for row in range(2):
                 alone = _grad(output, self.wanted, aten.select(seeds, 0, row), retain_graph=True, allow_unused=True)
                 for a, b in zip(together, alone, strict=True):
-                    if (a is None) != (b is None) or (a is not None and not np.allclose(resolved(a)._array[row], resolved(b)._array)):
+                    if (a is None) != (b is None) or (
+                        a is not None and not np.allclose(resolved(a)._array[row], resolved(b)._array)
+                    ):
                         raise GradcheckError(
                             "While testing batched gradients, found that they differ from those computed one by one."
                         )

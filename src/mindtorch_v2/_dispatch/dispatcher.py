@@ -574,8 +574,10 @@ def _stand_in(_op: OpSpec, _id: int, _kernel: Any, _slow_path: Any) -> FunctionT
     return function
 
 
-def spread(values: tuple[Any, ...]) -> Any:
+def spread(values: tuple[Any, ...], op: OpSpec, name: str) -> Any:
     """The sizes of a call that may have them in a list or one by one: `x.view((2, 8))` is `x.view(2, 8)`."""
+    if not values:
+        missing(op, name)
     return values[0] if isinstance(values[0], tuple | list) else values
 
 

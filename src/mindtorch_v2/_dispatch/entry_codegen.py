@@ -57,7 +57,7 @@ def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
             keyword.append(f"{name}=None")
             binding.append(
                 f"if {name} is None: {name} = "
-                "_values if not _values or _values[0].__class__ is int or _values[1:] else spread(_values)"
+                f"_values if _values and (_values[0].__class__ is int or _values[1:]) else spread(_values, _op, {name!r})"
             )
             continue
         aliased = (name == "dim" and "axis" not in names) or (name == "keepdim" and "keepdims" not in names)
@@ -78,7 +78,7 @@ def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
         if argument.is_int_list:
             binding.append(f"if {name}.__class__ is int: {name} = ({f'{name}, ' * argument.int_count})")
     keyword += extras
-    star = [] if not keyword or spread is not None else ["*"]
+    star = [] if not keyword or spread is not None else ["*_legacy" if op.deprecated else "*"]
     return ", ".join([*positional, *star, *keyword]), binding
 
 
@@ -122,7 +122,9 @@ def entry_source(op: OpSpec) -> str:
     packed = f"({args},)" if args else "()"
     factory = not tensors and any(a.name == "dtype" for a in schema.arguments)
     has_out = op.out_keyword
-    extras = (["out=None"] if has_out else []) + (["requires_grad=False"] if factory else [])
+    # `ones_like`, `new_ones`: like factories, but with a tensor as the model.
+    modeled = bool(tensors) and op.nondiff and not op.composite and any(a.name == "pin_memory" for a in schema.arguments)
+    extras = (["out=None"] if has_out else []) + (["requires_grad=False"] if factory or modeled else [])
     signature, binding = _signature(op, extras)
 
     text = _Text()
@@ -134,7 +136,8 @@ def entry_source(op: OpSpec) -> str:
     text.add(
         "_state = current()",
         "if _state is None: _state = threads.state",
-        "_modes = _state.modes",
+        # What is left over of a call in a deprecated order is tested for where modes are, so that it costs other calls nothing.
+        "_modes = _legacy or _state.modes" if op.deprecated else "_modes = _state.modes",
         "_append_row = _state.append_row",
     )
     text.begin("if _append_row is None:")
@@ -153,20 +156,32 @@ def entry_source(op: OpSpec) -> str:
         "_start = clock()",
     )
     text.end()
-    text.add("else: _modes = _append_row = _capture_by_op = None; _start = 0")
+    modes = "_modes = _legacy; _append_row" if op.deprecated else "_modes = _append_row"
+    text.add(f"else: {modes} = _capture_by_op = None; _start = 0")
     text.begin("try:")
     if has_out:
-        text.add(f"if out is not None: return run_out({ident}, {packed}, out)")
-    if factory:
+        unless = " and not _legacy" if op.deprecated else ""
+        text.add(f"if out is not None{unless}: return run_out({ident}, {packed}, out)")
+    if factory or modeled:
         text.begin("if _modes:")
         text.add(f"_result = run_modes({ident}, {packed})", "if requires_grad: require_grad(_result)", "return _result")
+        text.end()
+    elif op.deprecated:
+        text.begin("if _modes:")
+        text.begin("if _legacy:")
+        text.add(
+            "_append_row = _capture_by_op = None",
+            f"return call_deprecated({ident}, {packed}, _legacy, {'out' if has_out else 'None'})",
+        )
+        text.end()
+        text.add(f"return run_modes({ident}, {packed})")
         text.end()
     else:
         text.add(f"if _modes: return run_modes({ident}, {packed})")
     if op.composite:
         _composite_body(text, op, ident, packed, tensors, args)
     else:
-        _kernel_body(text, op, ident, packed, tensors, factory)
+        _kernel_body(text, op, ident, packed, tensors, factory, modeled)
     text.end()
     text.begin("except KERNEL_ERRORS as _error:")
     text.add(f"return _slow_path({ident}, {packed}, _error)")
@@ -204,7 +219,9 @@ def _composite_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: l
         text.add(f"if _keys & {PYTHON}: return run_kernel({ident}, {packed})", f"return _kernel({args})")
 
 
-def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list[Argument], factory: bool) -> None:
+def _kernel_body(
+    text: _Text, op: OpSpec, ident: str, packed: str, tensors: list[Argument], factory: bool, modeled: bool
+) -> None:
     schema = op.schema
     general = f"return run_kernel({ident}, {packed})"
     if factory:
@@ -216,6 +233,10 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
             text.add(
                 f"if _keys != {AUTOGRAD}: {general}", f"if threads.state.grad_enabled: return run_in_place({ident}, {packed})"
             )
+            text.end()
+        elif modeled:
+            text.begin(f"if _keys > {AUTOGRAD}:")
+            text.add(f"_result = run_kernel({ident}, {packed})", "if requires_grad: require_grad(_result)", "return _result")
             text.end()
         else:
             text.add(f"if _keys > {AUTOGRAD}: {general}")
@@ -250,7 +271,7 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
                 "else: allocation.on_alloc(_out, _start)",
             )
             text.end()
-    if factory:
+    if factory or modeled:
         text.add("if requires_grad: require_grad(_result)")
     elif not op.nondiff:
         text.add(f"if _keys: record_node({ident}, {packed}, _result)")

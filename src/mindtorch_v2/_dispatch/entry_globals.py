@@ -111,6 +111,8 @@ check_in_place: Callable[[Tensor], None]
 record_node: Callable[[OpSpec, tuple[Any, ...], Any], None]
 # Makes tensors that were written the outputs of a node that raises in backward: (op, what the node follows, tensors).
 record_unknown: Callable[[OpSpec, tuple[Any, ...], tuple[Tensor, ...]], None]
+# A call that has its arguments in an order that torch deprecates: (op, arguments by schema, those left over, `out=`).
+call_deprecated: Callable[[OpSpec, tuple[Any, ...], tuple[Any, ...], Any], Any]
 # Calls a function with the arguments that follow it, with grad mode off.
 below_autograd: Callable[..., Any]
 require_grad: GradRequirer
@@ -158,6 +160,7 @@ __all__ = [
     "asarray",
     "ascontiguousarray",
     "below_autograd",
+    "call_deprecated",
     "call_overloaded",
     "call_subclass",
     "check_apart",

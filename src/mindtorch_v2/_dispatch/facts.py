@@ -127,6 +127,8 @@ class Facts(TypedDict, total=False):
     handwritten: Surface
     # Second names that torch lists: each is an op of its own, recorded under the name it was called by.
     aliases: tuple[str, ...]
+    # Orders in which torch still takes the arguments by position, with a warning: "self alpha other" of add.
+    deprecated: tuple[str, ...]
     autocast: Autocast | None
     batching: Batching | None
     # How the result lies in memory.

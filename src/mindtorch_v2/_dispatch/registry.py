@@ -44,6 +44,7 @@ class OpSpec:
         "checks_overlap",
         "complex_error",
         "composite",
+        "deprecated",
         "derivative",
         "differentiable_results",
         "doc",
@@ -99,6 +100,7 @@ class OpSpec:
     batching: Batching | None
     checks_overlap: Overlap | None
     complex_error: ComplexError | None
+    deprecated: tuple[str, ...]
     differentiable_results: int | None
     doc: str | None
     generator_after_size: bool
@@ -333,6 +335,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
         lambda spec: None,
     ),
     "aliases": lambda spec: (),
+    "deprecated": lambda spec: (),
     "doc": _default_doc,
     "forward": lambda spec: {},
     "handwritten": lambda spec: _NONE,
@@ -471,6 +474,7 @@ _SHARED_FACTS = frozenset(
     {
         "checks_overlap",
         "complex_error",
+        "deprecated",
         "kernel_name",
         "number_form",
         "shares_memory",

@@ -132,7 +132,7 @@ def empty_strided(size, stride, dtype, layout, device, pin_memory):
 
 def _strided(size, stride, kind):
     if len(stride) != len(size):
-        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
+        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
     steps = [s * kind.itemsize for s in stride]
     return strided(np.empty(reach_of(size, steps, 0, kind.itemsize) // kind.itemsize, kind), kind, size, steps)
 
@@ -449,10 +449,10 @@ def complex_(real, imag):
     tensor([1.+2.j])
     """
     _check_parts(real, imag)
-    array = np.empty(np.broadcast_shapes(real.shape, imag.shape), dt.from_numpy(real.dtype).to_complex().np)
-    array.real = real
-    array.imag = imag
-    return array
+    array = np.empty((*np.broadcast_shapes(real.shape, imag.shape), 2), real.dtype)
+    array[..., 0] = real
+    array[..., 1] = imag
+    return array.view(dt.from_numpy(real.dtype).to_complex().np)[..., 0]
 
 
 complex_.vjp(real=lambda g: g.real, imag=lambda g: g.imag)

@@ -9,6 +9,8 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.strides import overflowed
+from ..._core.tensor import make_tensor
+from ..._dispatch.dispatcher import store_out
 from ..._dispatch.errors import torch_error
 from ..._dispatch.registry import op
 from .._support.common import no_kernel, np_dtype
@@ -27,6 +29,22 @@ def _plain(number):
     if hasattr(number, "_array"):
         number = number._array
     return number.item() if isinstance(number, np.ndarray) else number
+
+
+def _filling(spec):
+    """Lets a factory of a row of numbers fill a tensor of as many elements, whatever its shape; others take the row's."""
+
+    def fill(*args):
+        *values, out = args
+        named = fills_out(spec, tuple(values), out)
+        result = spec.kernel(*[getattr(value, "_array", value) for value in named])
+        if result.size == out.numel():
+            result = result.reshape(out._array.shape)
+        store_out(spec, named, (out,), (make_tensor(result),))
+        return out
+
+    spec.out_form = fill
+    return spec
 
 
 # ---------------------------------------------------------------- by step
@@ -108,24 +126,29 @@ def arange(end, dtype, layout, device, pin_memory):
     return _arange(0, end, 1, dtype, layout, pin_memory)
 
 
-op(
-    f"arange.start(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
-    lambda start, end, dtype, layout, device, pin: _arange(start, end, 1, dtype, layout, pin),
-    nondiff=True,
-    shape=lambda start, end, dtype, *_: _arange_shape(start, end, 1, dtype),
-    samples=lambda make: [(1, 4)],
-    host_made=True,
-    out_rule=fills_out,
+_filling(arange)
+_filling(
+    op(
+        f"arange.start(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
+        lambda start, end, dtype, layout, device, pin: _arange(start, end, 1, dtype, layout, pin),
+        nondiff=True,
+        shape=lambda start, end, dtype, *_: _arange_shape(start, end, 1, dtype),
+        samples=lambda make: [(1, 4)],
+        host_made=True,
+        out_rule=fills_out,
+    )
 )
-op(
-    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
-    lambda start, end, step, dtype, layout, device, pin: _arange(start, end, step, dtype, layout, pin),
-    nondiff=True,
-    shape=lambda start, end, step, dtype, *_: _arange_shape(start, end, step, dtype),
-    samples=lambda make: [(1, 4, 0.5)],
-    host_made=True,
-    out_overload="start_out",
-    out_rule=fills_out,
+_filling(
+    op(
+        f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
+        lambda start, end, step, dtype, layout, device, pin: _arange(start, end, step, dtype, layout, pin),
+        nondiff=True,
+        shape=lambda start, end, step, dtype, *_: _arange_shape(start, end, step, dtype),
+        samples=lambda make: [(1, 4, 0.5)],
+        host_made=True,
+        out_overload="start_out",
+        out_rule=fills_out,
+    )
 )
 
 
@@ -142,30 +165,34 @@ def _closed_range(start, end, step, dtype, layout, pin_memory):
     return (np.arange(int((end - start) / step) + 1) * step + start).astype(np_dtype(dtype))
 
 
-op(
-    f"range.step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
-    lambda start, end, step, dtype, layout, device, pin: _closed_range(start, end, step, dtype, layout, pin),
-    nondiff=True,
-    samples=lambda make: [],
-    out_overload="out",
-    out_rule=fills_out,
-    doc="""Numbers from `start` to `end`, both included; `arange` is to be preferred.
+_filling(
+    op(
+        f"range.step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
+        lambda start, end, step, dtype, layout, device, pin: _closed_range(start, end, step, dtype, layout, pin),
+        nondiff=True,
+        samples=lambda make: [],
+        out_overload="out",
+        out_rule=fills_out,
+        doc="""Numbers from `start` to `end`, both included; `arange` is to be preferred.
 
     >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     torch.range(1, 3)
     tensor([1., 2., 3.])
     """,
-    pin_memory_stays_open=True,
+        pin_memory_stays_open=True,
+    )
 )
-op(
-    f"range(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
-    lambda start, end, dtype, layout, device, pin: _closed_range(start, end, 1, dtype, layout, pin),
-    nondiff=True,
-    samples=lambda make: [],
-    out_overload="out_",
-    out_rule=fills_out,
-    pin_memory_stays_open=True,
+_filling(
+    op(
+        f"range(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
+        lambda start, end, dtype, layout, device, pin: _closed_range(start, end, 1, dtype, layout, pin),
+        nondiff=True,
+        samples=lambda make: [],
+        out_overload="out_",
+        out_rule=fills_out,
+        pin_memory_stays_open=True,
+    )
 )
 
 
@@ -215,15 +242,26 @@ def _ends(name, start, end):
     return _plain(start), _plain(end)
 
 
+def _check_kind(name, dtype, start, end):
+    """RuntimeError for complex bounds where real numbers are asked for."""
+    if dtype is not None and np_dtype(dtype).kind not in "cW" and (isinstance(start, complex) or isinstance(end, complex)):
+        inferred, wanted = dt.number_dtype(1j), dt.from_numpy(np_dtype(dtype))
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {inferred.cpp_name} can't be safely cast to passed dtype {wanted.scalar_name}"
+        )
+
+
 def _linspace(start, end, steps, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     start, end = _ends("linspace", start, end)
+    _check_kind("linspace", dtype, start, end)
     return _spaced(start, end, steps, _spaced_dtype(dtype, start, end))
 
 
 def _logspace(start, end, steps, base, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     start, end = _ends("logspace", start, end)
+    _check_kind("logspace", dtype, start, end)
     kind = _spaced_dtype(dtype, start, end)
     work = kind if kind.kind in "fc" and kind.itemsize >= 4 else np.dtype(np.float64)
     exponents = _spaced(start, end, steps, work)
@@ -243,31 +281,35 @@ for _overload, _start, _end in (
     ("", "Scalar", "Scalar"),
 ):
     _samples = [(0.5, 2.0, 5)] if not _overload else []
-    op(
-        f"linspace{_overload}({_start} start, {_end} end, int steps, {OPTIONS}) -> Tensor",
-        _linspace,
-        nondiff=True,
-        shape=_count_shape,
-        samples=lambda make, samples=_samples: samples,
-        host_made=True,
-        out_rule=fills_out,
-        doc="""`steps` numbers evenly spaced from `start` to `end`, both included.
+    _filling(
+        op(
+            f"linspace{_overload}({_start} start, {_end} end, int steps, {OPTIONS}) -> Tensor",
+            _linspace,
+            nondiff=True,
+            shape=_count_shape,
+            samples=lambda make, samples=_samples: samples,
+            host_made=True,
+            out_rule=fills_out,
+            doc="""`steps` numbers evenly spaced from `start` to `end`, both included.
 
         >>> torch.linspace(0, 1, 5)
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
         """,
+        )
     )
-    op(
-        f"logspace{_overload}({_start} start, {_end} end, int steps, float base=10., {OPTIONS}) -> Tensor",
-        _logspace,
-        nondiff=True,
-        shape=_count_shape,
-        samples=lambda make, samples=_samples: samples,
-        host_made=True,
-        out_rule=fills_out,
-        doc="""`steps` powers of `base` with exponents evenly spaced from `start` to `end`.
+    _filling(
+        op(
+            f"logspace{_overload}({_start} start, {_end} end, int steps, float base=10., {OPTIONS}) -> Tensor",
+            _logspace,
+            nondiff=True,
+            shape=_count_shape,
+            samples=lambda make, samples=_samples: samples,
+            host_made=True,
+            out_rule=fills_out,
+            doc="""`steps` powers of `base` with exponents evenly spaced from `start` to `end`.
 
         >>> torch.logspace(0, 2, 3)
         tensor([  1.,  10., 100.])
         """,
+        )
     )

@@ -13,6 +13,7 @@ from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import cpp_name, scalar_name
 from .._support.numbers import number_of
+from .._support.out_rules import exactly
 from ._expanded_writes import is_expanded, writable
 
 _BOOL = np.dtype(np.bool_)
@@ -182,7 +183,17 @@ masked_scatter_backward.vjp(
 # ---------------------------------------------------------------- where something is true
 
 
-@op("nonzero(Tensor self) -> Tensor", nondiff=True, samples=lambda make: [(make.bools(3, 4),)], handwritten=Surface.BOTH)
+@op(
+    "nonzero(Tensor self) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [(make.bools(3, 4),)],
+    handwritten=Surface.BOTH,
+    out_dtype=exactly(
+        lambda want, have: (
+            f"nonzero: Expected out tensor to have scalar type {want.scalar_name} but got scalar type{have.scalar_name}"
+        )
+    ),
+)
 def nonzero_rows(self):
     """The positions of the elements that are not zero, one row each.
 

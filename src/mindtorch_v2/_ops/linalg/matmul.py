@@ -35,6 +35,11 @@ def _sides(array):
 # Products take operands as they are: there is no promotion.
 
 
+def sum_orders(factors):
+    """The deprecated orders of a sum with a product: beta, the sum, alpha; as methods have them, the sum first."""
+    return tuple(f"{head} {factors}" for head in ("beta self alpha", "beta self", "self beta alpha", "self beta"))
+
+
 def _check_addmm(self, mat1, mat2):
     for which, other in (("self", self), ("mat1", mat1)):
         if other.dtype != mat2.dtype:
@@ -156,6 +161,7 @@ mm.vjp(
 
 @op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    deprecated=sum_orders("mat1 mat2"),
     inplace=True,
     shape=lambda self, mat1, mat2, beta, alpha: _mm_shape(mat1, mat2),
     samples=lambda make: [(make(2), make(3, 4), make(4, 2)), (make(3, 2), make(3, 4), make(4, 2), {"beta": 0.5, "alpha": 2})],
@@ -258,6 +264,7 @@ bmm.vjp(
 
 @op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    deprecated=sum_orders("batch1 batch2"),
     inplace=True,
     shape=lambda self, batch1, batch2, beta, alpha: _bmm_shape(batch1, batch2),
     samples=lambda make: [
@@ -418,6 +425,7 @@ vdot.vjp(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self)
 
 @op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    deprecated=sum_orders("mat vec"),
     inplace=True,
     shape=lambda self, mat, vec, beta, alpha: _mv_shape(mat, vec),
     samples=lambda make: [(make(3), make(3, 4), make(4)), (make(1), make(3, 4), make(4), {"beta": 0.5, "alpha": 2})],
@@ -448,6 +456,7 @@ def _widest(*arrays):
 
 @op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    deprecated=sum_orders("vec1 vec2"),
     inplace=True,
     shape=lambda self, vec1, vec2, beta, alpha: (
         (*vec1._array.shape, *vec2._array.shape),
@@ -484,6 +493,7 @@ addr.vjp(
 
 @op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    deprecated=sum_orders("batch1 batch2"),
     inplace=True,
     shape=lambda self, batch1, batch2, beta, alpha: (_bmm_shape(batch1, batch2)[0][1:], self._array.dtype),
     samples=lambda make: [

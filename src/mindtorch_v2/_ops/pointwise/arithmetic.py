@@ -109,6 +109,7 @@ def _times(other, alpha, dtype):
 
 @op(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    deprecated=("self alpha other",),
     promote=Promotion.SAME,
     inplace=True,
     flops=count,
@@ -141,6 +142,7 @@ def _no_bool_difference(self, error):
 
 @op(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    deprecated=("self alpha other",),
     promote=Promotion.NUMBER,
     inplace=True,
     flops=count,
@@ -621,6 +623,7 @@ angle.vjp(self=_angle_grad)
 
 @op(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    deprecated=("self value tensor1 tensor2",),
     promote=Promotion.SAME,
     inplace=True,
     tensors_only=True,
@@ -649,6 +652,7 @@ addcmul.vjp(
 
 @op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    deprecated=("self value tensor1 tensor2",),
     promote=Promotion.SAME,
     inplace=True,
     tensors_only=True,

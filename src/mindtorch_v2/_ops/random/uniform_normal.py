@@ -86,7 +86,7 @@ def _uniform(count, kind, source, low, high):
 def _rand(size, kind, source):
     """Uniform numbers of any floating point or complex dtype."""
     size = checked_size(size)
-    if kind.kind == "c":
+    if kind.kind in "cW":  # W: complex32
         parts = np.dtype(f"f{kind.itemsize // 2}")
         return _uniform(2 * math.prod(size), parts, source, 0, 1).view(kind).reshape(size)
     float_only(kind, "check_uniform_bounds")
@@ -186,7 +186,7 @@ def _like_op(name, fill, *, doc=None):
     host_made=True,
 )
 def uniform_(self, from_, to, generator):
-    if self.dtype.kind == "c":
+    if self.dtype.kind in "cW":
         store(
             self, _uniform(2 * self.size, np.dtype(f"f{self.itemsize // 2}"), source_of(generator), from_, to).view(self.dtype)
         )
@@ -261,7 +261,7 @@ def _randn(size, kind, source):
     """Normals of any floating point or complex dtype."""
     size = checked_size(size)
     count = math.prod(size)
-    if kind.kind == "c":
+    if kind.kind in "cW":
         parts = np.dtype(f"f{kind.itemsize // 2}")
         return _normal(2 * count, parts, source, 0.0, math.sqrt(0.5)).view(kind).reshape(size)
     float_only(kind, "normal_kernel_cpu")
@@ -327,7 +327,7 @@ def _check_std(std):
 )
 def normal_(self, mean, std, generator):
     _check_std(std)
-    if self.dtype.kind == "c":
+    if self.dtype.kind in "cW":  # W: complex32
         parts = np.dtype(f"f{self.itemsize // 2}")
         numbers = _normal(2 * self.size, parts, source_of(generator), mean, std * math.sqrt(0.5), self.flags.c_contiguous)
         store(self, numbers.view(self.dtype))

@@ -434,6 +434,8 @@ _variadic("broadcast_tensors", lambda tensors: aten.broadcast_tensors(tensors))
 def broadcast_shapes(*shapes):
     """The shape that all the shapes broadcast to."""
     tuples = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    if any(n < 0 for shape in tuples for n in shape):
+        raise ValueError("Attempting to broadcast a dimension with negative length!")
     problem = broadcast_mismatch(tuples)
     if problem:
         raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")

@@ -21,6 +21,8 @@ def _size_at(self, dim, name):
     """The size of a tensor's dim, counted from either end."""
     shape = self._array.shape
     if not shape:
+        if name == "tensor_split":
+            raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
     if not -len(shape) <= dim < len(shape):
         normal_dim(dim, len(shape))
