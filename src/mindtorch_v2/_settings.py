@@ -9,9 +9,11 @@ from typing import Any
 from ._core import dtype as dt
 from ._core.blas import get_num_threads, set_num_threads
 from ._core.tensor import Tensor
+from ._core.uninitialized import set_filled
 from ._core.untyped_storage import StorageBase
 from ._dispatch.errors import need_tensor
 from ._dispatch.promotion import rank
+from ._ops._support.warn import Always
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -42,25 +44,52 @@ _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
 
 class _Switches:
-    deterministic = 0
+    deterministic = False
+    deterministic_warns = False
+    fill_memory = True
     matmul_precision = "highest"
     interop_threads = os.cpu_count() or 1
-    warn_always = False
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Every kernel here is deterministic; the switch is kept for scripts that read it back."""
-    _Switches.deterministic = (1 if warn_only else 2) if mode else 0
+    """Every kernel here is deterministic. Switched on, memory that `empty` and `resize_` leave unset is filled as well: with
+    nan, or the largest integer, unless `torch.utils.deterministic.fill_uninitialized_memory` is off.
+    """
+    for value, place in ((mode, "'mode' (position 1)"), (warn_only, "'warn_only'")):
+        if not isinstance(value, bool):
+            raise TypeError(f"_set_deterministic_algorithms(): argument {place} must be bool, not {type(value).__name__}")
+    _Switches.deterministic, _Switches.deterministic_warns = mode, warn_only
+    _apply_deterministic()
+
+
+def _apply_deterministic() -> None:
+    set_filled(_Switches.deterministic and _Switches.fill_memory)
+
+
+def get_fill_uninitialized_memory() -> bool:
+    """What `torch.utils.deterministic.fill_uninitialized_memory` is."""
+    return _Switches.fill_memory
+
+
+def set_fill_uninitialized_memory(mode: bool) -> None:
+    """Whether deterministic algorithms fill the memory that is left unset."""
+    if not isinstance(mode, bool):
+        raise TypeError(
+            "_set_deterministic_fill_uninitialized_memory(): argument 'mode' (position 1) must be bool, not "
+            f"{type(mode).__name__}"
+        )
+    _Switches.fill_memory = mode
+    _apply_deterministic()
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     """Whether `use_deterministic_algorithms` is on."""
-    return _Switches.deterministic > 0
+    return _Switches.deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether it is on with warn_only."""
-    return _Switches.deterministic == 1
+    """Whether it was last set with warn_only."""
+    return _Switches.deterministic_warns
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
@@ -68,12 +97,12 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     value = _DEBUG_MODES.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
     if value not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}")
-    _Switches.deterministic = value
+    use_deterministic_algorithms(value > 0, warn_only=value == 1)
 
 
 def get_deterministic_debug_mode() -> int:
     """0, 1 or 2, as set_deterministic_debug_mode() has them: default, warn, error."""
-    return _Switches.deterministic
+    return (1 if _Switches.deterministic_warns else 2) if _Switches.deterministic else 0
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -113,12 +142,12 @@ def set_flush_denormal(mode: bool) -> bool:
 
 def set_warn_always(enabled: bool) -> None:
     """Whether warnings that torch gives once are given every time."""
-    _Switches.warn_always = bool(enabled)
+    Always.on = bool(enabled)
 
 
 def is_warn_always_enabled() -> bool:
     """Whether set_warn_always(True) makes warnings come more than once."""
-    return _Switches.warn_always
+    return Always.on
 
 
 def is_tensor(obj: Any) -> bool:

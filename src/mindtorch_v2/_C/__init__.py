@@ -5,6 +5,8 @@ from __future__ import annotations
 from .._lazy_imports import lazy_exports as _lazy_exports
 from .._ops.nn.lstm_layer import get_mkldnn_enabled as _get_mkldnn_enabled
 from .._ops.nn.lstm_layer import set_mkldnn_enabled as _set_mkldnn_enabled
+from .._settings import get_fill_uninitialized_memory as _get_deterministic_fill_uninitialized_memory
+from .._settings import set_fill_uninitialized_memory as _set_deterministic_fill_uninitialized_memory
 from . import _profiler
 from ._convolution import _ConvBackend, _select_conv_backend
 

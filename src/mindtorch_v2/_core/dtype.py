@@ -45,6 +45,10 @@ class dtype:
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute == "np":  # the only slot that may be empty; reading it costs nothing more once it is filled
+            if self is complex32:  # whose slot stays empty: each tensor of it is to be warned of
+                on_complex_half()
+                if complex32 in _OF_NUMPY.values():
+                    return _COMPLEX_HALF[0]
             numpy_dtype = _numpy_dtypes_of_ml_dtypes().get(self)
             if numpy_dtype is None:
                 raise NotImplementedError(f"{self} tensors need an ml_dtypes release that has {self.name}")
@@ -162,12 +166,22 @@ _OF_ML_DTYPES = (bfloat16, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e
 _OF_NUMPY = {each.np: each for each in DTYPES.values() if each not in _OF_ML_DTYPES}
 
 
+_COMPLEX_HALF: list[np.dtype[Any]] = []
+
+
+def on_complex_half() -> None:
+    """Called where a tensor of complex32 is about to be made. The ops put the function here that warns of it."""
+
+
 def _numpy_dtypes_of_ml_dtypes() -> dict[dtype, np.dtype[Any]]:
     """Load the types that NumPy itself lacks. At the first use of one, since many programs use none."""
     module = import_module("ml_dtypes")
     loaded = {each: np.dtype(getattr(module, each.name)) for each in _OF_ML_DTYPES if hasattr(module, each.name)}
     for each, numpy_dtype in loaded.items():
-        object.__setattr__(each, "np", numpy_dtype)
+        if each is complex32:
+            _COMPLEX_HALF[:] = [numpy_dtype]
+        else:
+            object.__setattr__(each, "np", numpy_dtype)
         _OF_NUMPY[numpy_dtype] = each
     return loaded
 

@@ -132,7 +132,7 @@ class Tensor(TensorBase):
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        return self._array.dtype.kind == "c"
+        return self._array.dtype.kind in "cW"  # W: complex32
 
     def is_signed(self) -> bool:
         return self.dtype.is_signed

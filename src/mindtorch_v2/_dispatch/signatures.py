@@ -25,8 +25,8 @@ def parameters_of(spec: OpSpec) -> list[inspect.Parameter]:
     optional = False  # once a parameter has a default, those after it need one too
     for parameter in inspect.signature(space["entry"]).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            assert spread is not None
-            parameters.append(parameter.replace(name=spread.python_name))
+            if spread is not None:  # else what is left over of a deprecated order
+                parameters.append(parameter.replace(name=spread.python_name))
             continue
         if spread is not None and parameter.name == spread.python_name:
             continue  # the same sizes by keyword; a signature has one parameter of a name

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import warnings
 
+from ..._core import dtype as dt
 from ..._core.cpython import stack_level
 
 _OURS = __name__.partition(".")[0]
 _said: set[str] = set()
+
+
+class Always:
+    """Whether warnings of `warn_once` are given every time: `torch.set_warn_always`."""
+
+    on = False
 
 
 def warn(text: str) -> None:
@@ -17,6 +24,13 @@ def warn(text: str) -> None:
 
 def warn_once(text: str) -> None:
     """As `warn`, but a message is shown once per process."""
-    if text not in _said:
+    if Always.on or text not in _said:
         _said.add(text)
         warn(text)
+
+
+def _of_complex_half() -> None:
+    warn_once("ComplexHalf support is experimental and many operators don't support it yet.")
+
+
+dt.on_complex_half = _of_complex_half

@@ -8,6 +8,7 @@ from ..._core import dtype as dt
 from ..._core.device import device as Device
 from ..._core.strides import reach_of, strided
 from ..._core.tensor import make_meta, make_tensor
+from ..._core.uninitialized import filled, listeners
 from ..._dispatch.facts import Autocast, Batching, Layout, Surface
 from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import op
@@ -17,6 +18,23 @@ from .._support.out_rules import complex_of_self, fills_out
 from .copy import fill_
 
 _fill = fill_.kernel
+
+# What makes memory whose elements are not set. Other functions take these names while such memory is to be filled, so that
+# the usual ones need not ask.
+_empty, _like, _laid_out = np.empty, like, laid_out
+
+
+def _fill_uninitialized(on):
+    global _empty, _like, _laid_out
+    made = (np.empty, like, laid_out)
+    _empty, _like, _laid_out = [_filling(each) for each in made] if on else made
+
+
+def _filling(make):
+    return lambda *args: filled(make(*args))
+
+
+listeners.append(_fill_uninitialized)
 
 
 def _filled(shape, kind, value):
@@ -41,9 +59,9 @@ def empty(size, dtype, layout, device, pin_memory, memory_format):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
     if memory_format is not None:
-        return laid_out(checked_size(size), np_dtype(dtype), memory_format)
+        return _laid_out(checked_size(size), np_dtype(dtype), memory_format)
     try:
-        return np.empty(size, np_dtype(dtype))
+        return _empty(size, np_dtype(dtype))
     except ValueError:
         checked_size(size)
         raise
@@ -93,6 +111,8 @@ def ones(size, dtype, layout, device, pin_memory):
 
 
 def _fill_dtype(value, dtype):
+    if dtype is None and isinstance(value, complex):
+        return np.dtype(np.complex128 if dt.get_default_dtype() is dt.float64 else np.complex64)
     return np_dtype(dt.number_dtype(value) if dtype is None else dtype)
 
 
@@ -134,7 +154,7 @@ def _strided(size, stride, kind):
     if len(stride) != len(size):
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
     steps = [s * kind.itemsize for s in stride]
-    return strided(np.empty(reach_of(size, steps, 0, kind.itemsize) // kind.itemsize, kind), kind, size, steps)
+    return strided(_empty(reach_of(size, steps, 0, kind.itemsize) // kind.itemsize, kind), kind, size, steps)
 
 
 @empty_strided.kernel_for("meta")
@@ -170,7 +190,7 @@ def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
             )
     if len(set(physical_layout)) != len(size):
         raise RuntimeError("Duplicate dim not allowed")
-    array = np.empty([size[d] for d in physical_layout], np_dtype(dtype))
+    array = _empty([size[d] for d in physical_layout], np_dtype(dtype))
     return array.transpose(np.argsort(physical_layout))
 
 
@@ -244,7 +264,7 @@ def empty_like(self, dtype, layout, device, pin_memory, memory_format):
     """
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
-    return like(self, np_dtype(dtype, self.dtype), memory_format)
+    return _like(self, np_dtype(dtype, self.dtype), memory_format)
 
 
 @op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE, out=False)
@@ -324,7 +344,7 @@ def new_empty(self, size, dtype, layout, device, pin_memory):
     torch.int64
     """
     check_options(layout, pin_memory, device)
-    return np.empty(checked_size(size), np_dtype(dtype, self.dtype))
+    return _empty(checked_size(size), np_dtype(dtype, self.dtype))
 
 
 @op(

@@ -49,6 +49,8 @@ def _leaf_types(data: Any) -> set[type]:
         types -= {list, tuple}
         for item in data:
             if item.__class__ is list or item.__class__ is tuple:
+                if item is data:
+                    raise TypeError("new(): self-referential lists are incompatible")
                 types |= _leaf_types(item)
     return types
 

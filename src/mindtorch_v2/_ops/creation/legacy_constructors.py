@@ -11,6 +11,7 @@ from ..._core.device import device as Device
 from ..._core.size import Size
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
+from .._support.warn import warn_once
 from .conversion import type_dtype
 from .from_data import as_tensor, tensor
 
@@ -26,6 +27,11 @@ def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
         if isinstance(first, Size):
             return aten.empty(first, dtype=dtype)
         if isinstance(first, Tensor):
+            if device is not None:
+                raise RuntimeError(
+                    "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
+                    "Use torch.tensor(...) or torch.as_tensor(...) instead."
+                )
             if first.dtype is not dtype and first.ndim:
                 raise TypeError(f"expected {dtype} (got {first.dtype})")
             return aten.to(aten.detach(first), dtype=dtype)
@@ -72,13 +78,22 @@ _LEGACY = {
 }
 
 
-def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def new(self: Tensor, *args: Any, device: Any = None, **named: Any) -> Tensor:
     """A tensor of this one's dtype, made as the legacy constructors do."""
+    if not args and len(named) == 1 and (named.keys() & {"size", "data", "other"}):
+        (value,) = named.values()
+        args = (Size(value),) if "size" in named else (value,)
+    elif named:
+        raise TypeError(f"new() got an unexpected keyword argument '{next(iter(named))}'")
     return _construct(self.dtype, args, device)
 
 
 def set_default_tensor_type(t: Any, /) -> None:
     """Make the dtype of a type, such as torch.DoubleTensor, the default."""
+    warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives."
+    )
     dt.set_default_dtype(type_dtype(t))
 
 

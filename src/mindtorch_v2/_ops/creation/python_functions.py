@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..._core.keys import AUTOGRAD, META
-from ..._core.tensor import Tensor
+from ..._core.tensor import Tensor, storage_of
 from ..._dispatch.errors import type_name
+from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import aten
+from .._support.warn import warn
 from .from_data import tensor
 
 
@@ -35,10 +37,14 @@ def _store(self: Tensor, numbers: list[Any]) -> Tensor:
     return self
 
 
+def _numbers(tensor: Tensor) -> list[Any]:
+    return resolved(tensor)._array.ravel().tolist()
+
+
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replace every element with what a function makes of it; slow, since each element is a Python call."""
     _check_history(self, "apply_")
-    return self if self._keys & META else _store(self, [callable(number) for number in self._array.ravel().tolist()])
+    return self if self._keys & META else _store(self, [callable(number) for number in _numbers(self)])
 
 
 def _type_of(tensor: Tensor) -> str:
@@ -59,7 +65,54 @@ def map_(self: Tensor, tensor: Any, callable: Callable[[Any, Any], Any]) -> Tens
     if self._keys & META:
         return self
     return _store(
-        self, [callable(a, b) for a, b in zip(self._array.ravel().tolist(), other._array.ravel().tolist(), strict=True)]
+        self,
+        [callable(a, b) for a, b in zip(_numbers(self), _numbers(other), strict=True)],
+    )
+
+
+def map2_(self: Tensor, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """As `map_` with a function of three numbers."""
+    for place, other in ((1, x), (2, y)):
+        if not isinstance(other, Tensor):
+            raise TypeError(f"map2_(): argument '{'xy'[place - 1]}' (position {place}) must be Tensor, not {type_name(other)}")
+        if other.dtype is not self.dtype or (other._keys ^ self._keys) & META:
+            raise TypeError(f"map2_: expected {_type_of(self)} for argument '{'xy'[place - 1]}' (got {_type_of(other)})")
+    for each in (self, x, y):
+        _check_history(each, "map2_")
+    if self._keys & META:
+        return self
+    columns = [aten.reshape(aten.expand(t, self._array.shape), (-1,)).tolist() for t in (self, x, y)]
+    return _store(self, [callable(*numbers) for numbers in zip(*columns, strict=True)])
+
+
+def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+    """What one of two functions returns for the operands: the first if `pred`, a bool or a tensor of one element, is true."""
+    if isinstance(pred, bool | int | float):
+        warn(
+            "Pred is a Python constant. When used with torch.cond, it specializes on one of the branches. If you want "
+            "torch.cond to preserve two branches, please make the predicate a boolean tensor or a SymBool."
+        )
+    elif not isinstance(pred, Tensor):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    elif pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    if not isinstance(operands, tuple | list):
+        raise RuntimeError(
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got "
+            f"{operands}."
+        )
+    return (true_fn if pred else false_fn)(*operands)
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether two tensors are the same view of the same memory."""
+    return (
+        storage_of(self) is storage_of(tensor)
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+        and self.storage_offset() == tensor.storage_offset()
     )
 
 
@@ -80,5 +133,5 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     return tuple(aten.unbind(aten.remainder(whole, tensor(sizes)), -1))
 
 
-METHODS = {"apply_": apply_, "map_": map_}
-FUNCTIONS = {"unravel_index": unravel_index}
+METHODS = {"apply_": apply_, "is_set_to": is_set_to, "map2_": map2_, "map_": map_}
+FUNCTIONS = {"cond": cond, "unravel_index": unravel_index}

@@ -72,7 +72,7 @@ def conj(value):
     if kind is float or kind is int:
         return value
     if isinstance(value, Tensor):
-        return aten._conj(value) if value._array.dtype.kind == "c" else value
+        return aten._conj(value) if value._array.dtype.kind in "cW" else value
     return value.conjugate()
 
 
@@ -534,7 +534,7 @@ def conj_physical(self, out=None):
     >>> torch.conj_physical(torch.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    if self.dtype.kind == "c":
+    if self.dtype.kind in "cW":
         return np.conjugate(self, out)
     return self.copy() if out is None else out
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._core.dtype import int64
 from ..._dispatch.facts import Batching
+from ..._dispatch.out_dtypes import unchecked
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first, no_kernel, scalar_name
 from .._support.factory import like, memory_order
@@ -76,6 +77,7 @@ bernoulli_.vjp(self=_zero_grad)
 
 @op(
     "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+    out_dtype=unchecked,
     nondiff=True,
     shape=like_first,
     samples=lambda make: [],
@@ -96,6 +98,7 @@ def bernoulli_p(self, p, generator):
 
 @op(
     "bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
+    out_dtype=unchecked,
     nondiff=True,
     shape=like_first,
     samples=lambda make: [],
@@ -110,6 +113,7 @@ def bernoulli_tensor(self, p, generator):
 
 @op(
     "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
+    out_dtype=unchecked,
     shape=like_first,
     samples=lambda make: [],
     batching=Batching.RANDOM,
@@ -163,6 +167,8 @@ def multinomial(self, num_samples, replacement, generator):
     """
     _check_multinomial(self, num_samples, replacement)
     source = source_of(generator)
+    if not self.size:
+        return np.empty((*self.shape[:-1], num_samples), np.int64)
     rows = self.reshape(-1, self.shape[-1])
     positions = (
         _with_replacement(rows, num_samples, source) if replacement and num_samples > 1 else _race(rows, num_samples, source)
@@ -241,7 +247,10 @@ def cauchy_(self, median, sigma, generator):
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     angle = np.pi * (source_of(generator).uniforms64(self.size) - 0.5)
-    store(self, scaled(np.tan(angle), float(sigma), float(median)))
+    draws = np.tan(angle)
+    # What is rounded once has no answer where one of its terms is infinite.
+    finite = math.isfinite(median) and math.isfinite(sigma)
+    store(self, scaled(draws, float(sigma), float(median)) if finite else draws * sigma + median)
 
 
 cauchy_.vjp(self=_zero_grad)

@@ -180,6 +180,24 @@ def _like_op(name, fill, *, doc=None):
     )
 
 
+_LIMITS: dict[dt.dtype, dt.finfo] = {}
+
+
+def _check_uniform(kind, low, high):
+    """RuntimeError for bounds, or a distance of them, that a dtype does not hold."""
+    limits = _LIMITS.get(kind)
+    if limits is None:
+        limits = _LIMITS[kind] = dt.finfo(kind)
+    for name, bound in (("from", low), ("to", high)):
+        if not limits.min <= bound <= limits.max:
+            raise RuntimeError(f"{name} is out of bounds for {kind.cpp_name}")
+    if low <= high and high - low > limits.max:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{kind.scalar_name}>::max(), but found to={high:g} and "
+            f"from={low:g} which result in to-from to exceed the limit"
+        )
+
+
 @op(
     "uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)",
     batching=Batching.RANDOM,
@@ -192,6 +210,7 @@ def uniform_(self, from_, to, generator):
         )
         return
     float_only(self.dtype, "check_uniform_bounds")
+    _check_uniform(dt.from_numpy(self.dtype), from_, to)
     if from_ > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_:g} > to={to:g}")
     store(self, _uniform(self.size, self.dtype, source_of(generator), from_, to))

@@ -12,7 +12,7 @@ from .._support.common import existing_dim, home_of, like_first, no_kernel, norm
 from .._support.elementwise import log_add_exp, need_float, need_real
 from .._support.flops import per_element
 from .._support.half import is_narrow
-from .._support.out_rules import computes_in_out
+from .._support.out_rules import computes_in_out, exactly
 from ..creation.copy import converted
 from ..pointwise.arithmetic import conj
 
@@ -144,6 +144,9 @@ def cumprod_backward(grad, input, dim, output):
 # ---------------------------------------------------------------- extremes
 
 
+_as_scanned = exactly(lambda want, have: f"expected scalar_type {want.scalar_name} but found {have.scalar_name}")
+
+
 def _extreme(name, ufunc, *, doc=None):
     @op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
@@ -151,6 +154,7 @@ def _extreme(name, ufunc, *, doc=None):
         samples=_one_dim,
         shape=lambda self, dim: [(self._array.shape, self._array.dtype), (self._array.shape, _INT64)],
         batching=Batching.ALONG_DIM,
+        out_dtype=_as_scanned,
         doc=doc,
     )
     def kernel(self, dim):
@@ -209,6 +213,7 @@ def cummaxmin_backward(grad, input, indices, dim):
 
 @op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
+    out_dtype=_as_scanned,
     layout=Layout.ROW_MAJOR,
     shape=like_first,
     samples=_one_dim,

@@ -590,6 +590,8 @@ def block_diag(tensors):
             raise RuntimeError(
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {position} has {array.ndim} dimensions"
             )
+    if not tensors:
+        return np.zeros((1, 0), dt.get_default_dtype().np)
     blocks = [_as_matrix(array) for array in _common(tensors)]
     matrix = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype)
     row = column = 0

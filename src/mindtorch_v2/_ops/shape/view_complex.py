@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._core import dtype as dt
 from ..._core.keys import AUTOGRAD, CONJUGATED
 from ..._core.strides import memory_of, restride
 from ..._core.tensor import make_view
@@ -23,7 +24,7 @@ def view_as_real(self):
     >>> torch.view_as_real(torch.tensor([1 + 2j]))
     tensor([[1., 2.]])
     """
-    part = _PARTS.get(self.dtype)
+    part = _PARTS.get(self.dtype) or (np.dtype(np.float16) if self.dtype.kind == "W" else None)
     if part is None:
         raise RuntimeError("view_as_real is only supported for complex tensors")
     if self.flags.c_contiguous:
@@ -59,7 +60,7 @@ def view_as_complex(self):
     >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]]))
     tensor([1.+2.j])
     """
-    whole = _WHOLE.get(self.dtype)
+    whole = _WHOLE.get(self.dtype) or (dt.complex32.np if self.dtype == np.float16 else None)
     if whole is None:
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
@@ -114,7 +115,7 @@ def imag(self):
 
 
 def _conjugated(self):
-    return aten._conj(self) if self._array.dtype.kind == "c" else self
+    return aten._conj(self) if self._array.dtype.kind in "cW" else self
 
 
 @composite("matrix_H(Tensor(a) self) -> Tensor(a)")

@@ -16,6 +16,7 @@ from ..._core.storage import Storage, check_version
 from ..._core.strides import memory_of, reach_of, row_major, strided
 from ..._core.tensor import make_meta, storage_of
 from ..._core.threads import threads
+from ..._core.uninitialized import Uninitialized, filled
 from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite
 from .._support.common import normal_dim, normal_dims
@@ -171,8 +172,12 @@ def resize_(self, size, memory_format):
     if self._keys & NPU and start + math.prod(shape) * self._array.itemsize > memory.nbytes:
         _resized_on_device(self, shape, memory_format)
     else:
+        held = memory.nbytes
         del memory  # or the tensor would not have its memory alone
         resize_tensor(self, shape, steps)
+        if Uninitialized.filled and not self._keys & META:
+            new = memory_of(self._array)[0].reshape(-1).view(np.uint8)[held - held % self._array.itemsize :]
+            filled(new[: new.size // self._array.itemsize * self._array.itemsize].view(self._array.dtype))
     storage_of(self).version += 1
     return self
 
