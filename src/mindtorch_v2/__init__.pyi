@@ -695,6 +695,7 @@ def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) ->
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def concat(tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None) -> Tensor: ...
 def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None) -> Tensor: ...
+def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any: ...
 def conj(input: Tensor) -> Tensor: ...
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def conj_physical_(input: Tensor) -> Tensor: ...
@@ -1023,6 +1024,7 @@ def empty_like(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 def empty_permuted(
     size: Sequence[_int],
@@ -1405,6 +1407,7 @@ def full_like(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Tensor | None = None) -> Tensor: ...
@@ -2048,23 +2051,12 @@ def linspace(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def linspace(
     start: _Number,
-    end: Tensor,
-    steps: _int,
-    *,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def linspace(
-    start: _Number,
-    end: _Number,
+    end: Tensor | _Number,
     steps: _int,
     *,
     dtype: _dtype | None = None,
@@ -2120,24 +2112,12 @@ def logspace(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def logspace(
     start: _Number,
-    end: Tensor,
-    steps: _int,
-    base: _float = 10.0,
-    *,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def logspace(
-    start: _Number,
-    end: _Number,
+    end: Tensor | _Number,
     steps: _int,
     base: _float = 10.0,
     *,
@@ -2623,6 +2603,7 @@ def new_empty(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def new_empty(
@@ -2634,6 +2615,7 @@ def new_empty(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 def new_empty_strided(
     input: Tensor,
@@ -2645,6 +2627,7 @@ def new_empty_strided(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 def new_full(
     input: Tensor,
@@ -2656,6 +2639,7 @@ def new_full(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def new_ones(
@@ -2666,6 +2650,7 @@ def new_ones(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def new_ones(
@@ -2677,6 +2662,7 @@ def new_ones(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def new_zeros(
@@ -2687,6 +2673,7 @@ def new_zeros(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def new_zeros(
@@ -2698,6 +2685,7 @@ def new_zeros(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def nextafter_(input: Tensor, other: Tensor) -> Tensor: ...
@@ -2822,6 +2810,7 @@ def ones_like(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def ormqr(
@@ -2936,6 +2925,7 @@ def rand_like(
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def rand_like(
@@ -2948,6 +2938,7 @@ def rand_like(
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def randint(
@@ -3013,6 +3004,7 @@ def randint_like(
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def randint_like(
@@ -3027,6 +3019,7 @@ def randint_like(
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def randint_like(
@@ -3039,6 +3032,7 @@ def randint_like(
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def randint_like(
@@ -3052,6 +3046,7 @@ def randint_like(
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def randn(
@@ -3086,6 +3081,7 @@ def randn_like(
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def randn_like(
@@ -3098,6 +3094,7 @@ def randn_like(
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
     out: Tensor | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 @overload
 def random_(input: Tensor, from_: _int, to: _int | None, *, generator: _Generator | None = None) -> Tensor: ...
@@ -4314,6 +4311,7 @@ def zeros_like(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     memory_format: _memory_format | None = None,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
 
 __all__ = [
@@ -4523,6 +4521,7 @@ __all__ = [
     "complex128",
     "concat",
     "concatenate",
+    "cond",
     "conj",
     "conj_physical",
     "conj_physical_",

@@ -533,6 +533,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def eq(self, other: Tensor | _Number) -> Tensor: ...
     def eq_(self, other: Tensor | _Number) -> Tensor: ...
@@ -732,6 +733,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor: ...
@@ -963,6 +965,7 @@ class TensorBase:
     @property
     def is_quantized(self) -> _bool: ...
     def is_same_size(self, other: Tensor) -> _bool: ...
+    def is_set_to(self, tensor: Tensor) -> _bool: ...
     def is_shared(self) -> _bool: ...
     @property
     def is_sparse(self) -> _bool: ...
@@ -1186,6 +1189,7 @@ class TensorBase:
     def mH(self) -> Tensor: ...
     @property
     def mT(self) -> Tensor: ...
+    def map2_(self, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Tensor: ...
     def map_(self, tensor: Any, callable: Callable[[Any, Any], Any]) -> Tensor: ...
     def masked_fill(self, mask: Tensor, value: Tensor | _Number) -> Tensor: ...
     def masked_fill_(self, mask: Tensor, value: Tensor | _Number) -> Tensor: ...
@@ -1438,7 +1442,7 @@ class TensorBase:
     def neg_(self) -> Tensor: ...
     def negative(self) -> Tensor: ...
     def negative_(self) -> Tensor: ...
-    def new(self, *args: Any, device: _DeviceLike | None = None) -> Tensor: ...
+    def new(self, *args: Any, device: _DeviceLike | None = None, **named: Any) -> Tensor: ...
     @overload
     def new_empty(
         self,
@@ -1447,6 +1451,7 @@ class TensorBase:
         layout: _layout | None = None,
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def new_empty(
@@ -1457,6 +1462,7 @@ class TensorBase:
         layout: _layout | None = None,
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def new_empty_strided(
         self,
@@ -1467,6 +1473,7 @@ class TensorBase:
         layout: _layout | None = None,
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def new_full(
         self,
@@ -1477,6 +1484,7 @@ class TensorBase:
         layout: _layout | None = None,
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def new_ones(
@@ -1486,6 +1494,7 @@ class TensorBase:
         layout: _layout | None = None,
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def new_ones(
@@ -1496,6 +1505,7 @@ class TensorBase:
         layout: _layout | None = None,
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def new_tensor(
         self,
@@ -1514,6 +1524,7 @@ class TensorBase:
         layout: _layout | None = None,
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def new_zeros(
@@ -1524,6 +1535,7 @@ class TensorBase:
         layout: _layout | None = None,
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def nextafter(self, other: Tensor) -> Tensor: ...
     def nextafter_(self, other: Tensor) -> Tensor: ...
@@ -1572,6 +1584,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def orgqr(self, input2: Tensor) -> Tensor: ...
     def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor: ...
@@ -1632,6 +1645,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def rand_like(
@@ -1643,6 +1657,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def randint_like(
@@ -1655,6 +1670,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def randint_like(
@@ -1668,6 +1684,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def randint_like(
@@ -1679,6 +1696,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def randint_like(
@@ -1691,6 +1709,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def randn_like(
@@ -1701,6 +1720,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def randn_like(
@@ -1712,6 +1732,7 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     @overload
     def random_(self, from_: _int, to: _int | None, *, generator: _Generator | None = None) -> Tensor: ...
@@ -2483,4 +2504,5 @@ class TensorBase:
         device: _DeviceLike | None = None,
         pin_memory: _bool | None = None,
         memory_format: _memory_format | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...

@@ -54,8 +54,11 @@ def row_major(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     for n in reversed(shape):
         steps.append(step)
         step *= max(n, 1)
-    if step > _MOST and 0 not in shape:
-        raise overflowed(shape)
+    if step > _MOST:
+        if 0 not in shape:
+            raise overflowed(shape)
+        if step // itemsize > _MOST:
+            raise RuntimeError("Stride calculation overflowed")
     steps.reverse()
     return tuple(steps)
 

@@ -73,11 +73,22 @@ def view_dtype(self, dtype):
             raise RuntimeError(f"self.dim() cannot be 0 to view {names}")
         if self.strides[-1] != self.itemsize and self.size:
             raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got {self.strides[-1] // self.itemsize}")
+        if self.base is not None and self.size and memory_of(self)[1] % wanted.itemsize:
+            raise RuntimeError(
+                f"self.storage_offset() must be divisible by {wanted.itemsize // self.itemsize} to view {names}, but got "
+                f"{memory_of(self)[1] // self.itemsize}"
+            )
         if self.shape[-1] * self.itemsize % wanted.itemsize:
             raise RuntimeError(
                 f"self.size(-1) must be divisible by {wanted.itemsize // self.itemsize} to view {names},"
                 f" but got {self.shape[-1]}"
             )
+        for dim, step in enumerate(self.strides[:-1] if self.size else ()):
+            if step % wanted.itemsize:
+                raise RuntimeError(
+                    f"self.stride({dim}) must be divisible by {wanted.itemsize // self.itemsize} to view {names}, but got "
+                    f"{step // self.itemsize}"
+                )
         if not self.size:  # NumPy asks for a stride of one element even here
             return self.reshape(-1).view(wanted).reshape(*self.shape[:-1], self.shape[-1] * self.itemsize // wanted.itemsize)
     return self.view(wanted)

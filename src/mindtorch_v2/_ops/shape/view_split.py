@@ -8,7 +8,7 @@ from ..._core.storage import SHARED, Storage
 from ..._core.tensor import Tensor, storage_of
 from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import check_room, existing_dim, home_of, normal_dim
+from .._support.common import check_room, existing_dim, home_of, normal_dim, scalar_name
 from .view_parts import ALL
 from .view_parts import narrow as _narrow_op
 from .view_parts import slice_ as _slice_op
@@ -294,10 +294,14 @@ def tensor_split_tensor(self, tensor_indices_or_sections, dim):
         raise RuntimeError(
             f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {tensor_indices_or_sections.device}"
         )
-    if bounds.dtype != np.int64 or bounds.ndim > 1:
+    if bounds.dtype != np.int64:
         raise RuntimeError(
-            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-            f"one-dimensional tensor of dtype long, but got {bounds.ndim}-D {bounds.dtype}"
+            f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {scalar_name(bounds)}"
+        )
+    if bounds.ndim > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a "
+            f"tensor with {bounds.ndim} dims"
         )
     return (
         tensor_split.kernel(self, int(bounds), dim)
