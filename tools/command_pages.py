@@ -138,6 +138,19 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "`saved`.",
         ["convert", PROFILE, "--to", "speedscope", "-o", f"{DEMO}/profile.speedscope.json"],
     ),
+    "sql": (
+        "Any question about a recording as a statement of DuckDB (extra `sql`: `pip install 'mindtorch_v2[sql]'`). Two tables "
+        "are there: `events`, a row for each event with `id` and `parent_id` to join them by, `name`, `kind`, `step`, `module`, "
+        "`device`, `stack` and times in nanoseconds; and `averages`, the rows of `mtprof table`. `--columns` lists their "
+        "columns. Statements see these tables and nothing else: no files, no network.\n\n"
+        "The ops that took longest inside each module:\n\n"
+        "    mtprof sql profile.mtp \"select module, name, sum(self_ns) / 1e6 as ms from events where kind = 'op' \\\n"
+        "        group by all order by ms desc limit 10\"\n\n"
+        "How much of each call of `aten::linear` its children took:\n\n"
+        "    mtprof sql profile.mtp \"select p.id, sum(c.duration_ns) / any_value(p.duration_ns) as inside from events c \\\n"
+        "        join events p on c.parent_id = p.id where p.name = 'aten::linear' group by p.id\"",
+        None,
+    ),
     "validate": (
         "Whether the file is whole and well formed, and whether what is recorded makes sense: children inside their parents, "
         "self times that add up, memory that never falls below zero. Exit code 1 and one line for each problem.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
 import os
 import sys
@@ -19,6 +20,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _write_any_character()
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in command.names():
+        print(f"mtprof: {_unknown(arguments[0])}", file=sys.stderr)
+        return exit_codes.USAGE
     parser = _parser(arguments[0] if arguments else None)
     args = parser.parse_args(arguments)
     if args.version:
@@ -42,6 +46,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exit_codes.UNREADABLE
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
+
+
+def _unknown(name: str) -> str:
+    """What is said of a command that there is not: the one that was meant, if that can be told."""
+    near = difflib.get_close_matches(name, command.names(), 1)
+    if near:
+        hint = f"did you mean `{near[0]}`?"
+    elif os.path.exists(name):
+        hint = f"to read that file: `mtprof table {name}`; for other questions see `mtprof --help`"
+    else:
+        hint = f"there are {', '.join(command.names())}"
+    return shown(f"there is no command {name!r}: {hint}")
 
 
 def _write_any_character() -> None:

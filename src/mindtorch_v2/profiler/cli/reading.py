@@ -8,10 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from .._io.terminal import shown
 from ..formats import TraceError
 from ..formats._source import Pipe
 from ..results.loaded import LoadedProfile, load
+from ..store.store import EventStore
 from .exit_codes import USAGE, Failure
 from .progress import ProgressLine
 
@@ -41,6 +44,20 @@ def add_limit(parser: argparse.ArgumentParser, default: int, what: str = "rows")
 def first(rows: Sequence[T], limit: int) -> Sequence[T]:
     """The rows within the limit: all of them if it is negative."""
     return rows if limit < 0 else rows[:limit]
+
+
+def check_step(store: EventStore, step: int) -> None:
+    """Fail if a recording has no event of a step, and say which steps it has."""
+    steps = np.unique(store.step).tolist()
+    if step not in steps:
+        known = (
+            f"it has {steps[0]} to {steps[-1]}"
+            if len(steps) > 1
+            else f"all of it is step {steps[0]}"
+            if steps
+            else "it is empty"
+        )
+        raise Failure(f"nothing was recorded in step {step}: {known}", USAGE)
 
 
 def stem(path: str) -> str:

@@ -11,7 +11,7 @@ from itertools import islice
 from .._io.csv_cells import csv_cell
 from .._io.files import write_file
 from ..store.store import EventStore
-from ..views.tabular import Table, file_table
+from ..views.tabular import Table, file_rows, to_dict
 
 _BLOCK = 1 << 13
 
@@ -28,7 +28,7 @@ def export(
 
     Text that a spreadsheet would take for a formula has an apostrophe in front.
     """
-    write_file(path, _blocks(file_table(store, what, group_by_input_shape, group_by_stack_n)))
+    write_file(path, _blocks(to_dict(file_rows(store, what, group_by_input_shape, group_by_stack_n))))
 
 
 def _blocks(table: Table) -> Iterator[bytes]:

@@ -17,7 +17,10 @@ def read_any(
 ) -> tuple[EventStore, Recovery]:
     """Read a saved profile or a trace, gzipped or not, from a file or a pipe; the Recovery says how far it could be read."""
     with opened(path) as source:
-        if _start(source) != MAGIC:
+        start = _start(source)
+        if not start:
+            raise TraceError(f"{os.fspath(path)!r} is empty: nothing was written to it")
+        if start != MAGIC:
             return kineto.read(source, progress, max_bytes)
         if isinstance(source, Pipe):
             return _spooled(source, progress, max_bytes)

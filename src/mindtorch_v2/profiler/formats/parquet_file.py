@@ -6,9 +6,8 @@ import io
 import os
 
 from .._io.files import write_file
-from .._io.utf8 import utf8
 from ..store.store import EventStore
-from ..views.tabular import file_table, import_extra
+from ..views.tabular import file_rows, import_extra, to_arrow
 
 
 def export(
@@ -20,13 +19,7 @@ def export(
     group_by_stack_n: int = 0,
 ) -> None:
     """Write a recording's rows, or its averages when `what` is "averages". ImportError if pyarrow is missing."""
-    arrow = import_extra("pyarrow", "parquet", "writing Parquet")
     parquet = import_extra("pyarrow.parquet", "parquet", "writing Parquet")
     file = io.BytesIO()
-    table = file_table(store, what, group_by_input_shape, group_by_stack_n)
-    parquet.write_table(arrow.table({name: list(map(_cell, cells)) for name, cells in table.items()}), file)
+    parquet.write_table(to_arrow(file_rows(store, what, group_by_input_shape, group_by_stack_n)), file)
     write_file(path, [file.getvalue()])
-
-
-def _cell(value: object) -> object:
-    return utf8(value).decode() if isinstance(value, str) else value

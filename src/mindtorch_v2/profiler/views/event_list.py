@@ -251,16 +251,22 @@ class EventList(list[Any]):
         return tabular.to_dict(self)
 
     def to_pandas(self) -> Any:
-        """to_dict() as a pandas.DataFrame. Needs the extra `pandas`."""
+        """The same columns as a pandas.DataFrame. Needs the extra `pandas`."""
         from . import tabular
 
         return tabular.to_pandas(self)
 
     def to_arrow(self) -> Any:
-        """to_dict() as a pyarrow.Table. Needs the extra `parquet`."""
+        """The same columns as a pyarrow.Table. Needs the extra `parquet`."""
         from . import tabular
 
         return tabular.to_arrow(self)
+
+    def to_polars(self) -> Any:
+        """The same columns as a polars.DataFrame. Needs the extra `polars`."""
+        from . import tabular
+
+        return tabular.to_polars(self)
 
     def supported_export_stacks_metrics(self) -> list[str]:
         """The metrics that export_stacks accepts."""

@@ -1,4 +1,4 @@
-"""Recordings, events and averages as columns: plain lists, pandas, Arrow. CSV and Parquet files are written from these."""
+"""Recordings, events and averages as tables: plain lists, pandas, Arrow, Polars; CSV and Parquet files are made of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .._io.utf8 import utf8
 from ..store.store import EventStore
+from . import columns
 from .averages import FunctionEventAvg
-from .event_factory import KINDS, listed
+from .columns import Coded, Columns
 from .event_list import EventList
 from .events import DeviceType, FunctionEvent
 
@@ -38,13 +40,16 @@ _AVERAGE_COLUMNS: Mapping[str, Reader | None] = {
     "input_shapes": lambda row: str(row.input_shapes) if row.input_shapes else "",
     "stack": lambda row: "\n".join(row.stack or ()),
 }
+# Of events that are not the rows of a recording: a list that was put together by hand, or changed.
 _EVENT_COLUMNS: Mapping[str, Reader | None] = {
-    "id": None,
     "name": None,
-    "overload_name": None,
+    "overload_name": lambda event: event.overload_name or None,
     "kind": lambda event: event["kind"],
     "thread": None,
     "device_type": lambda event: event.device_type.name,
+    "device": lambda event: (
+        "cpu" if event.device_type == DeviceType.CPU else f"{event.device_type.name.lower()}:{event.device_index}"
+    ),
     "device_index": None,
     "start_us": lambda event: event.time_range.start,
     "end_us": lambda event: event.time_range.end,
@@ -57,47 +62,89 @@ _EVENT_COLUMNS: Mapping[str, Reader | None] = {
     "flops": None,
     "sequence_nr": None,
     "step": lambda event: event["step"],
-    "parent_id": lambda event: event.cpu_parent.id if event.cpu_parent is not None else None,
-    "input_shapes": lambda event: str(event.input_shapes) if event.input_shapes else "",
-    "stack": lambda event: "\n".join(event.stack or ()),
+    "module": lambda event: event["module"],
+    "input_shapes": lambda event: str(event.input_shapes) if event.input_shapes else None,
+    "stack": lambda event: "\n".join(event.stack) if event.stack else None,
 }
 
 
-def to_dict(what: EventStore | Iterable[Any]) -> Table:
-    """Columns by name, one entry per row, of a store, of events or of averages.
+def to_columns(what: EventStore | Iterable[Any]) -> Columns:
+    """Columns by name of a store, of events or of averages, as arrays where the rows of a recording are behind them.
 
     Times of a store are whole nanoseconds; those of events and averages are microseconds, as their attributes are.
     """
     if isinstance(what, EventStore):
-        return _store_table(what)
+        return columns.of_store(what)
+    if isinstance(what, EventList) and what._columns is not None:
+        return columns.of_events(what._columns)
     rows = list(what)
     averages = any(isinstance(row, FunctionEventAvg) for row in rows) or (not rows and not isinstance(what, EventList))
-    columns = _AVERAGE_COLUMNS if averages else _EVENT_COLUMNS
     for row in rows:
         if not isinstance(row, FunctionEventAvg if averages else FunctionEvent):
             raise TypeError(f"a table is made of events or of averages, not of {type(row).__name__}")
-    return {
-        name: [read(row) for row in rows] if read is not None else [getattr(row, name) for row in rows]
-        for name, read in columns.items()
-    }
+    readers = _AVERAGE_COLUMNS if averages else _EVENT_COLUMNS
+    table: Columns = {} if averages else _numbers(rows)
+    for name, read in readers.items():
+        table[name] = [read(row) for row in rows] if read is not None else [getattr(row, name) for row in rows]
+    return table
+
+
+def _numbers(events: list[Any]) -> Columns:
+    """`id` and `parent_id` of events: their places in the list, from 1."""
+    places = {id(event): place for place, event in enumerate(events, 1)}
+    return {"id": list(places.values()), "parent_id": [places.get(id(event.cpu_parent)) for event in events]}
+
+
+def to_dict(what: EventStore | Iterable[Any]) -> Table:
+    """The columns of `to_columns` as lists of plain values, one entry per row."""
+    return {name: column if isinstance(column, list) else column.tolist() for name, column in to_columns(what).items()}
 
 
 def to_pandas(what: EventStore | Iterable[Any]) -> Any:
-    """to_dict() as a pandas.DataFrame. Needs the extra `pandas`."""
-    return import_extra("pandas", "pandas", "to_pandas()").DataFrame(to_dict(what))
+    """The columns as a pandas.DataFrame: shared texts are categories. Needs the extra `pandas`."""
+    pandas = import_extra("pandas", "pandas", "to_pandas()")
+
+    def series(column: Any) -> Any:
+        if isinstance(column, Coded):
+            codes, texts = column.distinct()
+            return pandas.Categorical.from_codes(codes, texts)
+        if isinstance(column, np.ma.MaskedArray):
+            return pandas.arrays.IntegerArray(np.asarray(column.data, np.int64), np.ma.getmaskarray(column))
+        return column
+
+    return pandas.DataFrame({name: series(column) for name, column in to_columns(what).items()})
 
 
 def to_arrow(what: EventStore | Iterable[Any]) -> Any:
-    """to_dict() as a pyarrow.Table. Needs the extra `parquet`."""
-    return import_extra("pyarrow", "parquet", "to_arrow()").table(to_dict(what))
+    """The columns as a pyarrow.Table: shared texts are dictionaries. Needs the extra `parquet`."""
+    arrow = import_extra("pyarrow", "parquet", "to_arrow()")
+
+    def array(column: Any) -> Any:
+        if isinstance(column, Coded):
+            codes = np.asarray(column.codes, np.int32)
+            texts = arrow.array([utf8(text).decode() for text in column.texts], arrow.string())
+            return arrow.DictionaryArray.from_arrays(arrow.array(codes, mask=codes < 0), texts)
+        if isinstance(column, np.ma.MaskedArray):
+            return arrow.array(column.data, mask=np.ma.getmaskarray(column))
+        return arrow.array(
+            [utf8(cell).decode() if isinstance(cell, str) else cell for cell in column] if isinstance(column, list) else column
+        )
+
+    return arrow.table({name: array(column) for name, column in to_columns(what).items()})
 
 
-def file_table(store: EventStore, what: str, by_shapes: bool = False, stack_n: int = 0) -> Table:
-    """The table that csv and parquet files have: a row per event ("events") or per average ("averages")."""
+def to_polars(what: EventStore | Iterable[Any]) -> Any:
+    """The columns as a polars.DataFrame: shared texts are categories. Needs the extra `polars`."""
+    polars = import_extra("polars", "polars", "to_polars()")
+    return polars.from_arrow(to_arrow(what))
+
+
+def file_rows(store: EventStore, what: str, by_shapes: bool = False, stack_n: int = 0) -> EventStore | EventList:
+    """What csv and parquet files have rows of: events ("events") or averages ("averages")."""
     if what == "events":
-        return to_dict(store)
+        return store
     if what == "averages":
-        return to_dict(EventList.from_store(store).key_averages(by_shapes, stack_n))
+        return EventList.from_store(store).key_averages(by_shapes, stack_n)
     raise ValueError(f"a table shows 'events' or 'averages', not {what!r}")
 
 
@@ -107,35 +154,3 @@ def import_extra(module: str, extra: str, purpose: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise ImportError(f"{purpose} needs {module}: pip install 'mindtorch_v2[{extra}]'") from error
-
-
-def _store_table(store: EventStore) -> Table:
-    devices = [device.name for device in DeviceType]
-    idents = np.array([thread.ident for thread in store.threads] or [0], np.int64)
-
-    def texts(column: Any, table: list[str]) -> list[Any]:
-        return [table[at] if at >= 0 else None for at in column.tolist()]
-
-    return {
-        "name": texts(store.name, list(store.names)),
-        "kind": [KINDS[kind] for kind in store.kind.tolist()],
-        "thread_id": idents[store.tid].tolist(),
-        "thread_name": texts(store.tid, [thread.name for thread in store.threads]),
-        "start_ns": (store.start - store.clock_start_ns).tolist(),
-        "duration_ns": store.duration.tolist(),
-        "self_ns": store.self_ns.tolist(),
-        "parent": store.parent.tolist(),
-        "step": store.step.tolist(),
-        "sequence_nr": store.seq.tolist(),
-        "device_type": [devices[device] for device in store.device_type.tolist()],
-        "device_index": store.device_index.tolist(),
-        "self_cpu_bytes": store.self_bytes.tolist(),
-        "cpu_bytes": store.total_bytes.tolist(),
-        "self_device_bytes": store.self_device_bytes.tolist(),
-        "device_bytes": store.total_device_bytes.tolist(),
-        "flops": store.flops.tolist(),
-        "module": texts(store.module, list(store.modules)),
-        "input_shapes": texts(store.shapes, [str(listed(info.dims)) for info in store.input_infos]),
-        "input_types": texts(store.shapes, [str(list(info.types)) for info in store.input_infos]),
-        "stack": texts(store.call_stack, ["\n".join(stack) for stack in store.stacks]),
-    }

@@ -44,14 +44,6 @@ def test_a_new_file_is_a_new_command(capsys, monkeypatch, tmp_path):
     del sys.modules[f"{commands.__name__}.greet"]
 
 
-def test_an_unknown_command_is_told_the_known_ones(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["tabel"])
-    assert ended.value.code == 2
-    error = capsys.readouterr().err
-    assert all(name in error for name in command.names())
-
-
 def test_only_the_command_that_runs_is_imported():
     code = (
         "import json, sys\n"

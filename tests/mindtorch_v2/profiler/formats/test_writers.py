@@ -20,7 +20,6 @@ from mindtorch_v2.profiler.cli.commands import convert
 from mindtorch_v2.profiler.formats import _protobuf
 from mindtorch_v2.profiler.results import writers
 from mindtorch_v2.profiler.store.store import EventStore
-from mindtorch_v2.profiler.views import tabular
 
 
 @pytest.fixture
@@ -259,50 +258,15 @@ def test_csv_of_events_and_of_averages(recorded, tmp_path):
         written("csv", recorded, tmp_path, what="nonsense")
 
 
-def test_to_dict_of_events_averages_and_stores(recorded, fixtures):
-    profile = load(fixtures / "mlp_everything.json.gz")
-    events, averages = profile.events(), profile.key_averages(group_by_input_shape=True)
-    table = averages.to_dict()
-    assert table["key"] == [row.key for row in averages] and table["count"] == [row.count for row in averages]
-    assert {len(column) for column in table.values()} == {len(averages)}
-    assert "[[8, 16], " in table["input_shapes"][table["key"].index("aten::linear")]
-    table = events.to_dict()
-    assert table["name"] == [event.name for event in events] and {len(column) for column in table.values()} == {len(events)}
-    first = table["parent_id"].index(table["id"][table["name"].index("aten::linear")])
-    assert table["name"][first] == "aten::t"
-    assert set(tabular.to_dict(recorded)["kind"]) >= {"op", "scope", "python", "module", "engine", "backward"}
-    json.dumps(table)
-
-
 def test_a_missing_extra_is_named(recorded, tmp_path, monkeypatch, fixtures):
-    for module in ("pandas", "pyarrow", "pyarrow.parquet"):
+    for module in ("pandas", "polars", "pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
     averages = load(fixtures / "mlp_plain.json.gz").key_averages()
     with pytest.raises(ImportError, match=r"mindtorch_v2\[pandas\]"):
         averages.to_pandas()
     with pytest.raises(ImportError, match=r"mindtorch_v2\[parquet\]"):
         averages.to_arrow()
+    with pytest.raises(ImportError, match=r"mindtorch_v2\[polars\]"):
+        averages.to_polars()
     with pytest.raises(ImportError, match=r"mindtorch_v2\[parquet\]"):
         written("parquet", recorded, tmp_path)
-
-
-def test_pandas_and_arrow_are_given_the_columns(recorded, tmp_path, monkeypatch, fixtures):
-    def write_table(table, stream):
-        stream.write(json.dumps(sorted(table)).encode())
-
-    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=lambda table: ("frame", table)))
-    monkeypatch.setitem(sys.modules, "pyarrow", SimpleNamespace(table=dict))
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", SimpleNamespace(write_table=write_table))
-    averages = load(fixtures / "mlp_plain.json.gz").key_averages()
-    assert averages.to_pandas() == ("frame", averages.to_dict()) and averages.to_arrow() == averages.to_dict()
-    assert "self_ns" in json.loads(written("parquet", recorded, tmp_path))
-
-
-def test_the_real_pandas_and_arrow(fixtures, tmp_path, recorded):
-    pandas, parquet = pytest.importorskip("pandas"), pytest.importorskip("pyarrow.parquet")
-    averages = load(fixtures / "mlp_plain.json.gz").key_averages()
-    assert list(averages.to_pandas()["key"]) == [row.key for row in averages]
-    assert isinstance(averages.to_pandas(), pandas.DataFrame)
-    path = tmp_path / "x.parquet"
-    writers.get("parquet")(recorded, path)
-    assert parquet.read_table(path).num_rows == len(recorded)

@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     names = [number for number, name in enumerate(store.names) if args.name in name]
     rows = np.flatnonzero(np.isin(store.name, names) & (store.duration >= args.longer_than))
     if args.step is not None:
+        reading.check_step(store, args.step)
         rows = rows[store.step[rows] == args.step]
     if args.slowest:
         rows = rows[np.argsort(-store.duration[rows], kind="stable")]

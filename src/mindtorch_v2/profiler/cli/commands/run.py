@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ... import profiler
 from ..._io.terminal import shown
 from .. import run_script, signals
-from ..exit_codes import USAGE, Failure
+from ..exit_codes import FINE, NOTHING, USAGE, Failure
 
 EXAMPLE = "mtprof run --shapes --memory -o train.mtp train.py --epochs 1"
 
@@ -95,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"mtprof: {_TORCH_MISSING}", file=sys.stderr)
     written = shown(target)
     print(f"mtprof: {why_empty}; {written} was not written" if why_empty else f"mtprof: wrote {written}", file=sys.stderr)
-    return outcome.code
+    # A check that asked for a recording must not pass without one.
+    return outcome.code or (NOTHING if why_empty and schedule is not None else FINE)
 
 
 class _Schedule(NamedTuple):

@@ -6,6 +6,7 @@ It is what `key_averages().table()` of the recording prints.
 from __future__ import annotations
 
 import argparse
+import re
 
 import numpy as np
 
@@ -33,6 +34,7 @@ SORT_KEYS = (
     "flops",
     "key",
 )
+_DEVICE_KEY = re.compile(r"(?:^|_)(?:device|cuda|npu|xpu|privateuse1)_time")
 EXAMPLE = "mtprof table trace.json.gz --sort self_cpu_time_total --by shape -n 30"
 
 
@@ -49,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table, what recording cost, and on request the times corrected for it."""
     loaded = reading.open_recording(args.path)
+    if args.sort is not None and _DEVICE_KEY.search(args.sort) and not loaded.store.has_device_rows:
+        raise Failure(f"cannot sort by {args.sort!r}: no work of a device was recorded, only that of the CPU", USAGE)
     averages = loaded.key_averages(
         group_by_input_shape=args.by == "shape",
         group_by_stack_n=args.stack_depth if args.by == "stack" else 0,
