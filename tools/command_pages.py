@@ -140,9 +140,9 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
     ),
     "sql": (
         "Any question about a recording as a statement of DuckDB (extra `sql`: `pip install 'mindtorch_v2[sql]'`). Two tables "
-        "are there: `events`, a row for each event with `id` and `parent_id` to join them by, `name`, `kind`, `step`, `module`, "
-        "`device`, `stack` and times in nanoseconds; and `averages`, the rows of `mtprof table`. `--columns` lists their "
-        "columns. Statements see these tables and nothing else: no files, no network.\n\n"
+        "are there: `events`, a row for each event with `id` and `parent_id` to join them by, `name`, `kind`, `step`, "
+        "`module`, `device`, `stack` and times in nanoseconds; and `averages`, the rows of `mtprof table`. `--columns` lists "
+        "their columns. Statements see these tables and nothing else: no files, no network.\n\n"
         "The ops that took longest inside each module:\n\n"
         "    mtprof sql profile.mtp \"select module, name, sum(self_ns) / 1e6 as ms from events where kind = 'op' \\\n"
         "        group by all order by ms desc limit 10\"\n\n"
