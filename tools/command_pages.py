@@ -145,9 +145,9 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "their columns. Statements see these tables and nothing else: no files, no network.\n\n"
         "The ops that took longest inside each module:\n\n"
         "    mtprof sql profile.mtp \"select module, name, sum(self_ns) / 1e6 as ms from events where kind = 'op' \\\n"
-        "        group by all order by ms desc limit 10\"\n\n"
+        '        group by all order by ms desc limit 10"\n\n'
         "How much of each call of `aten::linear` its children took:\n\n"
-        "    mtprof sql profile.mtp \"select p.id, sum(c.duration_ns) / any_value(p.duration_ns) as inside from events c \\\n"
+        '    mtprof sql profile.mtp "select p.id, sum(c.duration_ns) / any_value(p.duration_ns) as inside from events c \\\n'
         "        join events p on c.parent_id = p.id where p.name = 'aten::linear' group by p.id\"",
         None,
     ),
