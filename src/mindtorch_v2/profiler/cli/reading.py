@@ -41,6 +41,11 @@ def add_limit(parser: argparse.ArgumentParser, default: int, what: str = "rows")
     parser.add_argument("-n", "--limit", type=int, default=default, help=f"{what} to show (default {default}, -1 for all)")
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json: the same figures for programs, as docs/json.md describes them."""
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
 def first(rows: Sequence[T], limit: int) -> Sequence[T]:
     """The rows within the limit: all of them if it is negative."""
     return rows if limit < 0 else rows[:limit]

@@ -14,7 +14,7 @@ EXAMPLE = "mtprof advice trace.json.gz"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     reading.add_path(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    reading.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:

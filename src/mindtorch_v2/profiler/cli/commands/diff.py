@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 
-from ..._io.strict_json import dumps
 from ...analysis.diff import FEWEST_STEPS
 from ...analysis.diff import diff as compare
 from .. import reading
+from ..diff_formats import FORMATS
 from ..exit_codes import FINE, FOUND, USAGE, Failure
 
 EXAMPLE = "mtprof diff before.mtp after.mtp --fail-over 5%"
@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--confidence", type=percent, default=0.99, metavar="P%", help="of all intervals (default 99%%)")
     parser.add_argument("--least", type=percent, default=0.05, metavar="P%", help="smaller changes are not named (default 5%%)")
     reading.add_limit(parser, 20, "changes")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--format", choices=FORMATS, default="text", help="how to print it (default text)")
+    form.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
     parser.add_argument("--html", default=None, metavar="FILE", help="write the comparison as a page too")
 
 
@@ -77,11 +79,13 @@ def run(args: argparse.Namespace) -> int:
         from ...report.comparison import export
 
         export(comparison, args.html, names=(" ".join(before), " ".join(after)))
-    print(dumps(comparison.to_dict(), indent=1) if args.json else comparison.table(args.limit))
+    checked = [
+        (change, limit is not None and comparison.slower_by(change, limit))
+        for changes, limit in (((comparison.step,), args.fail_over), (comparison.changes, args.fail_op_over))
+        for change in changes
+    ]
+    print(FORMATS[args.format](comparison, args.limit, checked))
     limited = args.fail_over is not None or args.fail_op_over is not None
     if limited and not comparison.enough:
         raise Failure(f"too few steps to tell whether anything is over a limit: {FEWEST_STEPS} are needed in each recording")
-    too_slow = args.fail_over is not None and comparison.slower_by(comparison.step, args.fail_over)
-    if args.fail_op_over is not None:
-        too_slow = too_slow or any(comparison.slower_by(change, args.fail_op_over) for change in comparison.changes)
-    return FOUND if too_slow else FINE
+    return FOUND if any(over for _, over in checked) else FINE

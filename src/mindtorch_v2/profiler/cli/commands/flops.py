@@ -7,6 +7,7 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._io.strict_json import dumps
 from ..._io.terminal import shown
 from ...analysis.findings import duration
 from ...store import tree
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     reading.add_path(parser)
     reading.add_limit(parser, 20)
+    reading.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,14 +37,23 @@ def run(args: argparse.Namespace) -> int:
     spent = tree.sums(labels, store.duration[rows], count)
     calls = np.bincount(labels, minlength=count)
     whole = int(flops.sum())
+    order = [label for label in np.argsort(-flops, kind="stable").tolist() if flops[label]]
+    listed = reading.first(order, args.limit)
+    if args.json:
+        rows_of = {"flops": flops, "time_ns": spent, "calls": calls}
+        operators = [
+            {"name": store.labels[label], **{name: int(column[label]) for name, column in rows_of.items()}} for label in listed
+        ]
+        recorded = bool(store.flops.any())
+        print(dumps({"flops": whole, "recorded": recorded, "operators": operators, "operators_in_all": len(order)}, indent=1))
+        return FINE
     print(f"{'FLOPs':>10} {'share':>6} {'time':>9} {'GFLOP/s':>8} {'calls':>9}  operator")
-    for label in reading.first(np.argsort(-flops, kind="stable").tolist(), args.limit):
-        if flops[label]:
-            speed = flops[label] / spent[label] if spent[label] else float("nan")
-            print(
-                f"{flops[label]:>10.3g} {flops[label] / whole:>6.1%} {duration(int(spent[label])):>9} {speed:>8.3g} "
-                f"{calls[label]:>9,}  {shown(store.labels[label])}"
-            )
+    for label in listed:
+        speed = flops[label] / spent[label] if spent[label] else float("nan")
+        print(
+            f"{flops[label]:>10.3g} {flops[label] / whole:>6.1%} {duration(int(spent[label])):>9} {speed:>8.3g} "
+            f"{calls[label]:>9,}  {shown(store.labels[label])}"
+        )
     origin = "" if store.flops.any() else ", worked out from the input shapes in the file"
     print(f"{whole:.4g} FLOPs in all{origin}")
     return FINE

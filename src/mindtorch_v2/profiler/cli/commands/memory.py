@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
+from ..._io.strict_json import dumps
 from ..._io.terminal import shown
 from ...analysis.findings import duration, size
 from ...analysis.memory_use import MemoryUse, memory_use
@@ -17,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     reading.add_path(parser)
     reading.add_limit(parser, 15)
+    reading.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,7 +28,11 @@ def run(args: argparse.Namespace) -> int:
     store = loaded.store
     if not len(store.mem_time):
         raise Failure("no memory was recorded: profile(profile_memory=True), or `mtprof run --memory`")
-    for use in memory_use(store, loaded._memory_uses()):
+    uses = memory_use(store, loaded._memory_uses())
+    if args.json:
+        print(dumps([_as_plain(use, args.limit) for use in uses], indent=1))
+        return FINE
+    for use in uses:
         at_least = "" if use.before_known else "at least "
         print(
             f"{shown(use.device)}: {use.allocations:,} allocations of {size(use.allocated)}; "
@@ -49,6 +56,12 @@ def run(args: argparse.Namespace) -> int:
         if len(use.holders) > len(listed):
             print(f"... {len(use.holders) - len(listed)} more")
     return FINE
+
+
+def _as_plain(use: MemoryUse, limit: int) -> dict[str, Any]:
+    """All figures of a device in bytes, with the holders within the limit."""
+    holders = [holder._asdict() for holder in reading.first(use.holders, limit)]
+    return {**use._asdict(), "holders": holders, "holders_in_all": len(use.holders)}
 
 
 def _parts(use: MemoryUse) -> str:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import argparse
 import re
+from typing import Any
 
 import numpy as np
 
+from ..._io.strict_json import dumps
 from ..._io.terminal import shown
 from ...analysis.findings import duration
 from ...analysis.overhead import Overhead
 from ...store import tree
 from ...store.store import EventStore
+from ...views.event_list import EventList
+from ...views.tabular import to_dict
 from .. import reading
 from ..exit_codes import FINE, USAGE, Failure
 
@@ -34,6 +38,7 @@ SORT_KEYS = (
     "flops",
     "key",
 )
+_DEVICE = re.compile(r"^(self_)?(?:cuda|npu|xpu|privateuse1)_")
 _DEVICE_KEY = re.compile(r"(?:^|_)(?:device|cuda|npu|xpu|privateuse1)_time")
 EXAMPLE = "mtprof table trace.json.gz --sort self_cpu_time_total --by shape -n 30"
 
@@ -45,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", choices=("name", "shape", "stack", "overload"), default="name", help="what to group by")
     parser.add_argument("--stack-depth", type=int, default=5, metavar="N", help="with --by stack: innermost frames that count")
     parser.add_argument("--corrected", action="store_true", help="also show times without what recording itself cost")
+    reading.add_json(parser)
     parser.add_argument("--top-level", action="store_true", help="only ops that no other op called")
 
 
@@ -66,14 +72,31 @@ def run(args: argparse.Namespace) -> int:
         if args.sort is None:
             raise
         raise Failure(f"cannot sort by {args.sort!r}, only by {', '.join(SORT_KEYS)}", USAGE) from None
-    print(text)
     cost = loaded.overhead()
+    if args.json:
+        print(dumps(_as_plain(averages, args, cost), indent=1))
+        return FINE
+    print(text)
     print(cost if cost is not None else "Profiler overhead: not known for this file")
     if args.corrected:
         if cost is None:
             raise Failure("the file does not tell what recording cost, so times cannot be corrected for it")
         print_corrected(loaded.store, cost, args.limit)
     return FINE
+
+
+def _as_plain(averages: EventList, args: argparse.Namespace, cost: Overhead | None) -> dict[str, Any]:
+    """The rows of the table in its order, times in microseconds, and what recording cost in nanoseconds."""
+    shown_rows = [row for row in averages if not (args.top_level and row.cpu_parent is not None)]
+    key = _DEVICE.sub(r"\1device_", args.sort or "self_cpu_time_total")
+    shown_rows.sort(key=lambda row: getattr(row, key), reverse=True)
+    columns = to_dict(reading.first(shown_rows, args.limit))
+    return {
+        "rows": [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)],
+        "rows_in_all": len(shown_rows),
+        "self_cpu_time_total": averages.self_cpu_time_total,
+        "overhead_ns": None if cost is None else {"low": cost.low_ns, "likely": cost.total_ns, "high": cost.high_ns},
+    }
 
 
 def print_corrected(store: EventStore, cost: Overhead, limit: int) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
+from ..._io.strict_json import dumps
 from ..._io.terminal import shown
 from ...analysis.calltree import CallNode, CallTree
 from ...analysis.findings import duration, size
@@ -22,34 +24,59 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", choices=("call", "module"), default="call", help="calls, or nn.Module paths")
     parser.add_argument("--depth", type=int, default=8, help="levels to show (default 8)")
     parser.add_argument("--least", type=float, default=0.5, metavar="PERCENT", help="leave out what took less (default 0.5)")
+    reading.add_json(parser)
     parser.add_argument("--python", action="store_true", help="with --by call: Python functions too")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the tree with the time of each node, from the roots down to --depth."""
     store = reading.open_recording(args.path).store
-    if args.by == "module":
-        _print_modules(store, args.depth, args.least / 100)
+    nodes = _modules(store) if args.by == "module" else _calls(store, args.python)
+    whole = sum(map(_total, nodes))
+    if args.json:
+        print(dumps(_as_plain(nodes, args.depth, whole * args.least / 100), indent=1))
+    elif args.by == "module":
+        _print_modules(nodes, args.depth, whole * args.least / 100)
     else:
-        _print_calls(CallTree(store, None if args.python else ~store.is_python).root(), args.depth, args.least / 100)
+        _print_calls(nodes, args.depth, whole, whole * args.least / 100)
     return FINE
 
 
-def _print_modules(store: EventStore, depth: int, least: float) -> None:
+def _calls(store: EventStore, python: bool) -> list[Any]:
+    return list(CallTree(store, None if python else ~store.is_python).root().children)
+
+
+def _modules(store: EventStore) -> list[Any]:
     roots = module_tree(store)
     if not roots:
         raise Failure("no modules were recorded: profile(with_modules=True), or `mtprof run --modules`")
+    return list(roots)
+
+
+def _total(node: CallNode | ModuleNode) -> int:
+    """Nanoseconds of a node and all below it."""
+    return node.total_ns if isinstance(node, CallNode) else node.forward_ns + node.backward_ns
+
+
+def _as_plain(nodes: list[Any], depth: int, least: float) -> list[dict[str, Any]]:
+    """The fields of all nodes that are shown, each with those below it as `children`."""
+    if depth <= 0:
+        return []
+    kept = sorted((node for node in nodes if _total(node) >= least), key=_total, reverse=True)
+    return [{**vars(node), "children": _as_plain(node.children, depth - 1, least)} for node in kept]
+
+
+def _print_modules(roots: list[Any], depth: int, least: float) -> None:
     print(f"{'total':>9} {'forward':>9} {'backward':>9} {'memory':>9} {'flops':>9}  module")
-    whole = sum(root.forward_ns + root.backward_ns for root in roots)
     for root in roots:
-        for line in _module_lines(root, 0, depth, whole * least):
+        for line in _module_lines(root, 0, depth, least):
             print(line)
 
 
-def _print_calls(root: CallNode, depth: int, least: float) -> None:
+def _print_calls(nodes: list[Any], depth: int, whole: int, least: float) -> None:
     print(f"{'total':>9} {'self':>9} {'share':>6} {'calls':>9}  call")
-    for child in root.children:
-        for line in _call_lines(child, 0, depth, root.total_ns, root.total_ns * least):
+    for node in nodes:
+        for line in _call_lines(node, 0, depth, whole, least):
             print(line)
 
 

@@ -1,0 +1,107 @@
+"""A comparison in the forms that CI systems show: Markdown for a comment, JUnit for a test report, annotations of GitHub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from xml.etree import ElementTree
+
+from .._io.markup import html_text
+from .._io.strict_json import dumps
+from .._io.terminal import MOST_CHARACTERS, shown
+from ..analysis.diff import Change, Diff
+from ..analysis.findings import duration
+
+# A change, and whether it is over a limit that was asked for.
+Checked = tuple[Change, bool]
+
+
+def text(comparison: Diff, limit: int, checked: list[Checked]) -> str:
+    """The table that a person reads in a terminal."""
+    return comparison.table(limit)
+
+
+def json(comparison: Diff, limit: int, checked: list[Checked]) -> str:
+    """All figures, for programs."""
+    return dumps({**comparison.to_dict(), "over_limit": [str(change.key) for change, over in checked if over]}, indent=1)
+
+
+def markdown(comparison: Diff, limit: int, checked: list[Checked]) -> str:
+    """A heading with the step as a whole, notes, and a table of what changed."""
+    step = comparison.step
+    over = {id(change) for change, is_over in checked if is_over}
+    mark = " **over the limit**" if id(step) in over else ""
+    lines = [
+        f"### Step: {duration(step.a_ns)} → {duration(step.b_ns)} ({step.verdict}){mark}",
+        "",
+        f"{comparison.confidence:.0%} interval {step.interval}; {comparison.a_steps} and {comparison.b_steps} steps"
+        f"{comparison.of_recordings}.",
+    ]
+    lines += [f"\n> {_cell(note)}" for note in comparison.notes]
+    changes = comparison.found if limit < 0 else comparison.found[:limit]
+    if not changes:
+        return "\n".join([*lines, "", "No op changed by more than can be told from noise."])
+    lines += ["", "| op | before | after | change | interval | |", "|---|---:|---:|---:|---|---|"]
+    for change in changes:
+        ratio = f"{change.ratio - 1:+.1%}" if change.a_ns else ""
+        verdict = f"{change.verdict}, **over the limit**" if id(change) in over else change.verdict
+        cells = (_cell(str(change.key)), duration(change.a_ns), duration(change.b_ns), ratio, change.interval, verdict)
+        lines.append(f"| {' | '.join(cells)} |")
+    left = len(comparison.found) - len(changes)
+    return "\n".join([*lines, f"\n{left} more."] if left else lines)
+
+
+def junit(comparison: Diff, limit: int, checked: list[Checked]) -> str:
+    """A test suite: a case for the step and one for each op that changed; those over a limit have failed."""
+    failed = {id(change) for change, over in checked if over}
+    changes = [comparison.step, *comparison.found]
+    counts = {"tests": str(len(changes)), "failures": str(sum(id(change) in failed for change in changes))}
+    suite = ElementTree.Element("testsuite", {"name": "mtprof diff", **counts})
+    for change in changes:
+        name = "step" if change is comparison.step else str(change.key)
+        seconds = f"{change.b_ns / 1e9:.9f}"
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "mtprof.diff", "name": shown(name), "time": seconds})
+        if id(change) in failed:
+            ElementTree.SubElement(case, "failure", {"message": _sentence(change)})
+        else:
+            ElementTree.SubElement(case, "system-out").text = _sentence(change)
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False)
+
+
+def github(comparison: Diff, limit: int, checked: list[Checked]) -> str:
+    """Workflow commands: an error for what is over a limit, a notice for other changes, as many as the limit allows."""
+    named = [("step", comparison.step), *((str(change.key), change) for change in comparison.found)]
+    over = {id(change) for change, is_over in checked if is_over}
+    lines = [
+        f"::{'error' if id(change) in over else 'notice'} title={_property(shown(name))}::{_message(_sentence(change))}"
+        for name, change in (named if limit < 0 else named[: limit + 1])
+    ]
+    return "\n".join([*lines, *(f"::notice::{_message(note)}" for note in comparison.notes)])
+
+
+FORMATS: Mapping[str, Callable[[Diff, int, list[Checked]], str]] = {
+    "text": text,
+    "json": json,
+    "markdown": markdown,
+    "junit": junit,
+    "github": github,
+}
+
+
+def _sentence(change: Change) -> str:
+    ratio = f" ({change.ratio - 1:+.1%}, interval {change.interval})" if change.a_ns else ""
+    return f"{duration(change.a_ns)} -> {duration(change.b_ns)} a step{ratio}: {change.verdict}"
+
+
+def _cell(value: str) -> str:
+    """Text in a table of Markdown: neither markup nor the end of the cell."""
+    return html_text(value, MOST_CHARACTERS).replace("|", "\\|").replace("`", "&#96;").replace("*", "\\*").replace("_", "\\_")
+
+
+def _message(value: str) -> str:
+    """Text after a workflow command, in which it escapes what would end it."""
+    return shown(value).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(value: str) -> str:
+    return _message(value).replace(":", "%3A").replace(",", "%2C")
