@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ..futures import Future
 from ..nn.modules.module import Module
+from ..nn.parameter import is_lazy
 
 __all__ = [
     "Final",
@@ -127,11 +128,21 @@ class ScriptModule(Module):
 RecursiveScriptModule = TopLevelTracedModule = ScriptModule
 
 
+def _check_initialized(module: Module) -> None:
+    """RuntimeError for lazy modules that have not seen an input."""
+    for each in reversed(list(module.modules())):  # children come first, as they are compiled first
+        for name, value in (*each._parameters.items(), *each._buffers.items()):
+            if is_lazy(value):
+                kind = f"{type(each).__module__}.{type(each).__qualname__}".replace("mindtorch_v2.", "torch.", 1)
+                raise RuntimeError(f"'{kind}' has uninitialized parameters {name}. Did you forget to run a forward pass?")
+
+
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
     """The object itself, run eagerly: a module becomes a ScriptModule, a function a ScriptFunction."""
     if isinstance(obj, ScriptModule | ScriptFunction):
         return obj
     if isinstance(obj, Module):
+        _check_initialized(obj)
         return ScriptModule(obj)
     if isinstance(obj, type):
         return obj

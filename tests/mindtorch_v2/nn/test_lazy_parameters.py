@@ -40,3 +40,13 @@ def test_functions_refuse_them(call, shown: str) -> None:
 def test_spectral_norm_needs_a_shape() -> None:
     with pytest.raises(ValueError, match="^The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure"):
         nn.utils.spectral_norm(nn.LazyLinear(7))
+
+
+@pytest.mark.parametrize("module", [nn.LazyLinear(3), nn.Sequential(nn.ReLU(), nn.LazyLinear(3))], ids=["alone", "inside"])
+def test_scripting_needs_shapes(module: nn.Module) -> None:
+    with pytest.raises(
+        RuntimeError, match="LazyLinear' has uninitialized parameters weight. Did you forget to run a forward pass"
+    ):
+        torch.jit.script(module)
+    module(torch.ones(1, 2))
+    torch.jit.script(module)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 import numpy as np
 
 from .._support.common import unexpected_dtype
+from .._support.half import in_float32
 
 _F32 = np.dtype(np.float32)
 
@@ -22,3 +27,29 @@ def check_mixed(input: np.ndarray, *parameters: np.ndarray | None) -> None:
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
     if kind.itemsize != 2 or kind.kind not in "fV":
         raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
+def statistics_dtype(input: np.ndarray, *parameters: np.ndarray | None) -> np.dtype:
+    """The dtype of means and deviations: that of the parameters, if there are any."""
+    return next((p.dtype for p in parameters if p is not None), input.dtype)
+
+
+def in_float32_with_parameters(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """As `in_float32`, but beside wider parameters or statistics only the first result is rounded to the input's dtype.
+
+    The first argument of the kernel is the input or its gradient, the first result has its shape.
+    """
+    alike = in_float32(kernel)
+
+    @wraps(kernel)
+    def run(first: Any, *rest: Any) -> Any:
+        kind = first.dtype
+        if kind.itemsize != 2:
+            return kernel(first, *rest)
+        if all(each.dtype == kind for each in rest if isinstance(each, np.ndarray)):
+            return alike(first, *rest)
+        wide = (each.astype(_F32) if isinstance(each, np.ndarray) else each for each in rest)
+        result, *others = kernel(first.astype(_F32), *wide)
+        return result.astype(kind), *others
+
+    return run

@@ -14,7 +14,7 @@ from .._support.common import like_first
 from .._support.elementwise import clipped, constant, log1p_exp_minus_abs, logistic, need_float, where_true
 from .._support.erf import normal_cdf32
 from .._support.flops import per_element
-from .._support.half import in_float32
+from .._support.half import in_float32, is_narrow
 from ..pointwise.arithmetic import conj
 
 _F32 = np.dtype(np.float32)
@@ -51,6 +51,8 @@ relu.vjp(self=lambda g, result: aten.threshold_backward(g, result, 0))
     flops=per_element(2),
 )
 def threshold_backward(grad_output, self, threshold):
+    if threshold and is_narrow(self.dtype):  # a threshold that the dtype does not have must not be rounded
+        self = self.astype(_F32)
     return where_true(np.greater(self, constant(threshold, self.dtype)), grad_output)
 
 

@@ -16,9 +16,8 @@ from .._support.common import home_of, like_first
 from .._support.double_backward import asked_for, backward_of_backward
 from .._support.elementwise import constant, need_float
 from .._support.flops import per_element
-from .._support.half import in_float32
 from ..pointwise.scalar_forms import add_number_
-from ._norm_dtypes import check_mixed
+from ._norm_dtypes import check_mixed, in_float32_with_parameters, statistics_dtype
 
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 17
@@ -111,8 +110,9 @@ def _stat_shape(shape, normalized_shape):
 
 def _layer_norm_shapes(input, normalized_shape, weight, bias):
     array = input._array
-    _check_layer_norm(array, normalized_shape, None if weight is None else weight._array, None if bias is None else bias._array)
-    statistics = _stat_shape(array.shape, normalized_shape), array.dtype
+    parameters = [None if each is None else each._array for each in (weight, bias)]
+    _check_layer_norm(array, normalized_shape, *parameters)
+    statistics = _stat_shape(array.shape, normalized_shape), statistics_dtype(array, *parameters)
     return [like_first(input), statistics, statistics]
 
 
@@ -137,7 +137,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-@in_float32
+@in_float32_with_parameters
 def _layer_norm(input, normalized_shape, weight, bias, eps):
     need_float("LayerNormKernelImpl", input)
     if not input.size:
@@ -172,7 +172,7 @@ def _(g, input, normalized_shape, weight, bias, result1, result2, needs):
     samples=lambda make: [],
     flops=per_element(14),
 )
-@in_float32
+@in_float32_with_parameters
 def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     rows, grads = _rows(input, normalized_shape), _rows(grad_out, normalized_shape)
     empty = np.zeros(0, input.dtype)
@@ -239,13 +239,19 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 # ---------------------------------------------------------------- group norm
 
 
+def _group_norm_shapes(input, weight, bias, batch, group):
+    parameters = [None if each is None else each._array for each in (weight, bias)]
+    statistics = (batch, group), statistics_dtype(input._array, *parameters)
+    return [like_first(input), statistics, statistics]
+
+
 @op(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     layout=Layout.IMAGES,
     node="NativeGroupNormBackward0",
     takes_all_grads=True,
-    shape=lambda input, weight, bias, N, C, HxW, group, eps: [like_first(input), *[((N, group), input._array.dtype)] * 2],
+    shape=lambda input, weight, bias, N, C, HxW, group, eps: _group_norm_shapes(input, weight, bias, N, group),
     samples=lambda make: [(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, 1e-5)],
     flops=per_element(8),
     out=False,
@@ -261,7 +267,7 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     return _group_norm(input, weight, bias, N, C, HxW, group, eps)
 
 
-@in_float32
+@in_float32_with_parameters
 def _group_norm(input, weight, bias, N, C, HxW, group, eps):
     rows = input.reshape(N * group, C * HxW // group)
     normal, mean, rstd = _normalize(rows, eps)
@@ -314,7 +320,7 @@ def _through_statistics(to_mean, to_rstd, input, mean, rstd, N, group, count):
     samples=lambda make: [],
     flops=per_element(14),
 )
-@in_float32
+@in_float32_with_parameters
 def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
     if not input.size:
         return tuple(

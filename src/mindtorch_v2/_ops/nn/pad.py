@@ -157,6 +157,11 @@ def _check_rank(array, dims, name):
         raise RuntimeError(
             f"{name}: expected {dims + 1}D or {dims + 2}D (batch mode) tensor for input, but got: {list(array.shape)}"
         )
+    if 0 in array.shape[-dims - 1 :]:
+        raise RuntimeError(
+            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(array.shape)}"
+        )
 
 
 def _declare_border_pad(kind, sources, dims):

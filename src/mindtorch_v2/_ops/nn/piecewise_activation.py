@@ -266,7 +266,8 @@ def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
         raise RuntimeError(
             "In-place leakyReLu backward calculation is triggered with a negative slope which is not "
             "supported. This is caused by calling in-place forward function with a negative slope, "
-            "please call out-of-place version instead."
+            "please call out-of-place version instead. File an issue at https://github.com/pytorch/pytorch if you do "
+            "require supporting in-place leakRelu backward calculation with negative slope"
         )
     return _two_slopes(self > 0, grad_output, grad_output * constant(negative_slope, grad_output.dtype))
 
@@ -334,7 +335,10 @@ def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_resu
     below = np.asarray(np.minimum(x, constant(0, kind)))
     if is_result:
         if alpha < 0:
-            raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is not supported.")
+            raise RuntimeError(
+                "In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
+                "caused by calling in-place forward function with a negative slope, please call out-of-place version instead."
+            )
         np.add(below, constant(alpha * scale, kind), below)
         np.multiply(below, constant(input_scale, kind), below)
     else:

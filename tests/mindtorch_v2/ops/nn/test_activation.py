@@ -132,3 +132,20 @@ def test_masks_of_another_shape(shape, mask, mask_type, words):
 def test_masked_softmax_of_integers():
     with pytest.raises(NotImplementedError, match="\"masked_softmax\" not implemented for 'Long'"):
         torch._masked_softmax(torch.ones(2, 3, dtype=torch.int64), torch.zeros(2, 3, dtype=torch.bool), 1)
+
+
+def test_thresholds_that_half_precision_does_not_have_are_not_rounded():
+    x = torch.tensor([0.10009765625, 0.0995], dtype=torch.bfloat16, requires_grad=True)  # 0.1 rounds to the first
+    torch.nn.functional.threshold(x, 0.1, 20).sum().backward()
+    assert x.grad.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(("name", "word"), [("elu_", "elu"), ("celu_", "elu"), ("leaky_relu_", "leakyReLu")])
+def test_in_place_slopes_that_cannot_be_undone(name, word):
+    x = torch.tensor([-1.0, 1.0], requires_grad=True)
+    made = getattr(torch.nn.functional, name)(x.clone(), -2.0)
+    message = (
+        f"^In-place {word} backward calculation is triggered with a negative slope .* please call out-of-place version instead"
+    )
+    with pytest.raises(RuntimeError, match=message):
+        made.sum().backward()

@@ -271,3 +271,39 @@ def test_group_norm_of_nothing_has_second_derivatives(shape, groups):
     (once,) = torch.autograd.grad((torch.nn.functional.group_norm(x, groups, w) ** 2).sum(), x, create_graph=True)
     to_x, to_w = torch.autograd.grad(once.sum(), (x, w), allow_unused=True)
     assert to_x.shape == shape and (to_w == 0).all()
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_statistics_have_the_dtype_of_the_parameters(dtype, device):
+    x, wide = torch.ones(2, 4, 3, dtype=dtype, device=device), torch.ones(4, device=device)
+    narrow = wide.to(dtype)
+    for weight, kind in ((wide, torch.float32), (narrow, dtype), (None, dtype)):
+        by_group = torch.native_group_norm(x, weight, weight, 2, 4, 3, 2, 1e-5)
+        by_row = torch.native_layer_norm(x.transpose(1, 2).contiguous(), [4], weight, weight, 1e-5)
+        for made in (by_group, by_row):
+            assert [each.dtype for each in made] == [dtype, kind, kind]
+
+
+@pytest.mark.parametrize("norm", ["group", "layer"])
+def test_gradients_of_wide_parameters_are_not_rounded(norm):
+    torch.manual_seed(0)
+    grads = []
+    x, g = torch.randn(2, 4, 64).bfloat16(), torch.randn(2, 4, 64).bfloat16()
+    for dtype in (torch.bfloat16, torch.float32):
+        module = torch.nn.GroupNorm(2, 4) if norm == "group" else torch.nn.LayerNorm(64)
+        module(x.to(dtype)).backward(g.to(dtype))
+        grads.append(torch.cat([module.weight.grad, module.bias.grad]))
+    assert torch.allclose(*grads, rtol=1e-4, atol=1e-4)
+
+
+def test_long_rows_are_summed_without_drift():
+    torch.manual_seed(0)
+    x = torch.rand(2, 1 << 20)
+    exact = x.double()
+    exact = (exact - exact.mean(1, keepdim=True)) / (exact.var(1, unbiased=False, keepdim=True) + 1e-5).sqrt()
+    for made in (
+        torch.nn.functional.layer_norm(x, (1 << 20,)),
+        torch.nn.functional.group_norm(x.view(1, 4, -1), 2).view(2, -1),
+    ):
+        assert (made - exact).abs().max() < 1e-6

@@ -48,7 +48,7 @@ def _check_sizes(name, kernel_size, dilation, padding, stride):
 def _im2col_sizes(shape, kernel_size, dilation, padding, stride):
     """(batch, channels, rows and columns of windows) of an image (C, H, W) or a batch of them."""
     _check_sizes("im2col", kernel_size, dilation, padding, stride)
-    if len(shape) not in (3, 4):
+    if len(shape) not in (3, 4) or 0 in shape[-3:]:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(shape)}"
@@ -102,7 +102,7 @@ im2col.vjp(
 
 def _col2im_sizes(shape, output_size_, kernel_size, dilation, padding, stride):
     _check_sizes("col2im", kernel_size, dilation, padding, stride)
-    if len(shape) not in (2, 3):
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
             f"dimensions for input, but got: {list(shape)}"
