@@ -18,9 +18,12 @@ def asked_for(gradients: Sequence[Any], needs: Sequence[bool]) -> tuple[Any, ...
 
 
 def _leaf(tensor: Any) -> Any:
-    """The tensor itself while a graph is being made, so that third derivatives reach it; a leaf of its own if not."""
-    if tensor is None or (threads.state.grad_enabled and tensor._keys & AUTOGRAD):
-        return tensor
+    """A tensor to differentiate by: a leaf of its own, or while a graph is being made an alias, so that third derivatives
+    reach the tensor. Not the tensor itself: another one may depend on it, and what comes that way is the engine's to add."""
+    if tensor is None:
+        return None
+    if threads.state.grad_enabled and tensor._keys & AUTOGRAD:
+        return aten.alias(tensor)
     return aten.detach(tensor).requires_grad_()
 
 

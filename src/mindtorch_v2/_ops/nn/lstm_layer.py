@@ -13,6 +13,7 @@ import numpy as np
 from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, op
 from .._support.common import home_of
+from .._support.double_backward import backward_of_backward
 
 _F32 = np.dtype(np.float32)
 _LSTM = 2  # the mode's number in the op's arguments
@@ -231,6 +232,7 @@ def _slopes(kept):
     "bool reverse, int mode, int hidden_size, int num_layers, bool has_biases, bool train, bool bidirectional, "
     "int[] batch_sizes, bool batch_first, Tensor workspace) "
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    takes_all_grads=True,
     samples=lambda make: [],
     shape=lambda *args: [(t._array.shape, t._array.dtype) for t in args[:7]],
 )
@@ -299,3 +301,35 @@ def mkldnn_rnn_layer_backward(
         gh.T.reshape(hx_.shape).copy(),
         gc.T.reshape(cx_tmp.shape).copy(),
     )
+
+
+def _layer_in_ops(input, w_ih, w_hh, b_ih, b_hh, h, c, reverse):
+    """Outputs of all steps, the last h and the last c, one after another in a flat tensor."""
+    batch, size = input._array.shape[1], w_hh._array.shape[1]
+    h, c = aten.reshape(h, (batch, size)), aten.reshape(c, (batch, size))
+    steps = aten.unbind(aten.linear(input, w_ih, b_ih + b_hh), 0)
+    outputs = []
+    for entering in reversed(steps) if reverse else steps:
+        i, f, g, o = aten.chunk(entering + aten.linear(h, w_hh), 4, 1)
+        c = aten.sigmoid(f) * c + aten.sigmoid(i) * aten.tanh(g)
+        h = aten.sigmoid(o) * aten.tanh(c)
+        outputs.append(h)
+    if reverse:
+        outputs.reverse()
+    return aten.cat([aten.reshape(each, (-1,)) for each in (*outputs, h, c)], 0)
+
+
+@mkldnn_rnn_layer_backward.vjp
+def _(grads, input, weight1, weight2, weight3, weight4, hx_, cx_tmp, output, grad_output, grad_hy, grad_cy, reverse):
+    inputs = (input, weight1, weight2, weight3, weight4, hx_, cx_tmp)
+    seeds = ((grad_output, output), (grad_hy, hx_), (grad_cy, cx_tmp))
+    flat = [aten.reshape(aten.zeros_like(like) if seed is None else seed, (-1,)) for seed, like in seeds]
+    to_inputs, to_seed = backward_of_backward(lambda *leaves: _layer_in_ops(*leaves, reverse), inputs, aten.cat(flat, 0), grads)
+    to_seeds = [None] * 3
+    if to_seed is not None:
+        parts = aten.split_with_sizes(to_seed, [each._array.size for each in flat])
+        to_seeds = [
+            None if seed is None else aten.reshape(part, seed._array.shape)
+            for part, (seed, _) in zip(parts, seeds, strict=True)
+        ]
+    return *to_inputs, None, None, None, *to_seeds, None

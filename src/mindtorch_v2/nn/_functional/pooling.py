@@ -180,6 +180,8 @@ def _fractional(
     dims = len(expand(0))
     if output_size is None:
         ratio = expand(output_ratio)
+        if len(ratio) != dims:
+            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
         output_size = [int(input.size(d - dims) * ratio[d]) for d in range(dims)]
     if samples is None:
         batch = 1 if input.dim() == dims + 1 else input.size(0)

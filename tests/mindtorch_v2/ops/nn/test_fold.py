@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import mindtorch_v2 as torch
@@ -32,3 +34,24 @@ def test_channels_stay_next_to_each_other():
         (F.pixel_unshuffle(x, 2), F.pixel_unshuffle(last, 2), (128, 1, 64, 32)),
     ):
         assert torch.equal(made, again) and again.stride() == strides
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "message"),
+    [
+        (
+            {"kernel_size": 2, "dilation": 8},
+            (1, 12, 12),
+            "sliding blocks as (-4, -3), which is too small (non-positive)",
+        ),
+        (
+            {"kernel_size": 2, "padding": -1},
+            (1, 12, 12),
+            "should be non-negative, but got pad_height: -1 pad_width: -1",
+        ),
+        ({"kernel_size": 0}, (1, 12, 12), "kernel size should be greater than zero, but got kernel_height: 0 kernel_width: 0"),
+    ],
+)
+def test_windows_that_fold_refuses(options, shape, message):
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        torch.nn.Fold((4, 5), **options)(torch.zeros(shape))

@@ -281,3 +281,9 @@ def test_fractional_pools_want_one_number_for_each_dim(argument: str, dims: int,
     message = f"^fractional_max_pool{dims}d: {argument} must either be a single Int or tuple of {words}$"
     with pytest.raises(RuntimeError, match=message):
         pool(torch.ones(2, *(7,) * dims), **arguments, _random_samples=torch.rand(1, 2, dims))
+
+
+def test_fractional_pools_want_one_ratio_for_each_dim() -> None:
+    pool = torch.nn.FractionalMaxPool2d([2, 1], output_ratio=[0.5, 0.5, 0.6])
+    with pytest.raises(ValueError, match="^fractional_max_pool2d requires output_ratio to either be a single Int"):
+        pool(torch.ones(1, 1, 5, 5))

@@ -39,9 +39,10 @@ def _check_sizes(name, kernel_size, dilation, padding, stride):
         if len(values) != 2:
             raise RuntimeError(f"{name}: It is expected {what} equals to 2, but got size {len(values)}")
         if min(values) < least:
+            short = {"kernel size": "kernel", "padding": "pad"}.get(what, what)
             raise RuntimeError(
-                f"{what} should be {'greater than zero' if least else 'non negative'}, but got "
-                f"{what.split()[0]}_height: {values[0]} {what.split()[0]}_width: {values[1]}"
+                f"{what} should be {'greater than zero' if least else 'non-negative'}, but got "
+                f"{short}_height: {values[0]} {short}_width: {values[1]}"
             )
 
 
@@ -114,6 +115,12 @@ def _col2im_sizes(shape, output_size_, kernel_size, dilation, padding, stride):
             f"got input.size(1)={shape[-2]} and kernel_size={tuple(kernel_size)}."
         )
     out = output_size(tuple(output_size_), tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
+    if min(out) < 1:
+        raise RuntimeError(
+            f"Given output_size={tuple(output_size_)}, kernel_size={tuple(kernel_size)}, dilation={tuple(dilation)}, "
+            f"padding={tuple(padding)}, stride={tuple(stride)}, calculated shape of the array of sliding blocks as "
+            f"{tuple(out)}, which is too small (non-positive)"
+        )
     if math.prod(out) != shape[-1]:
         raise RuntimeError(
             f"Given output_size={tuple(output_size_)}, kernel_size={tuple(kernel_size)}, "
