@@ -54,18 +54,36 @@ def resize_storage(storage: Storage, nbytes: int, only: Tensor | None = None) ->
             new[:kept] = memory.reshape(-1).view(np.uint8)[:kept]
         else:
             raise NotImplementedError(f"resize_ of a storage on {storage.device}")
-        arrays = [_moved(tensor._array, memory, new) for tensor in tensors]
-        counted = [each for each in storages if not each.external]
-        # Listeners are told of the old memory's end when this ends.
-        ended = Storage(owner) if counted else None
-        for each in storages:
-            each.owner = new
-        for tensor, array in zip(tensors, arrays, strict=True):
-            tensor._array = array
-        hook = allocation.on_alloc
-        if counted and hook is not None:
-            hook(new, 0)
-        del ended
+        _move(storages, tensors, memory, new)
+
+
+def move_storage(storage: Storage, new: np.ndarray) -> None:
+    """Put a storage of the CPU on other memory of the same size, which is not the runtime's, with all tensors that share it."""
+    with _Resizing.lock:
+        memory = memory_of(storage.owner)[0]
+        new[:] = memory.reshape(-1).view(np.uint8)
+        storages, tensors = _that_share(storage.owner)
+        _move(storages, tensors, memory, new, FOREIGN)
+
+
+def _move(
+    storages: list[Storage], tensors: list[Tensor], memory: np.ndarray, new: np.ndarray, external: int | None = None
+) -> None:
+    """Let storages and tensors that look at `memory` look at `new`."""
+    arrays = [_moved(tensor._array, memory, new) for tensor in tensors]
+    counted = [each for each in storages if not each.external]
+    # Listeners are told of the old memory's end when this ends.
+    ended = Storage(storages[0].owner) if counted else None
+    for each in storages:
+        each.owner = new
+        if external is not None:
+            each.external = external
+    for tensor, array in zip(tensors, arrays, strict=True):
+        tensor._array = array
+    hook = allocation.on_alloc
+    if counted and hook is not None and external is None:
+        hook(new, 0)
+    del ended
 
 
 def resize_tensor(tensor: Tensor, shape: tuple[int, ...], steps: Sequence[int] | None = None) -> None:

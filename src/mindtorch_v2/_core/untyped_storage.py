@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,9 +11,49 @@ from typing import Any, overload
 import numpy as np
 
 from .device import device as Device
-from .resizing import is_resizable, resize_storage
+from .resizing import is_resizable, move_storage, resize_storage
+from .shared_memory import Segment, new_segment, open_descriptor, open_named, segment_of
 from .storage import FOREIGN, Storage, allocate
 from .tensor import Tensor, storage_of
+
+
+class MappedFile(mmap.mmap):
+    """The first bytes of a file."""
+
+    filename: str
+    shared: bool
+
+
+def map_file(filename: str, shared: bool, nbytes: int) -> MappedFile:
+    """The first bytes of a file as memory: shared memory is written to the file, which grows to that size if it is smaller;
+    other memory is a copy made page by page as it is written to."""
+    mode = "read-write" if shared else "read-only"
+    try:
+        descriptor = os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o600)
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{filename}> in {mode} mode: {error.strerror} ({error.errno})") from None
+    try:
+        size = os.fstat(descriptor).st_size
+        if size < nbytes:
+            if not shared:
+                raise RuntimeError(f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>")
+            os.ftruncate(descriptor, nbytes)
+        mapped = MappedFile(descriptor, nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+        mapped.filename, mapped.shared = filename, shared
+        return mapped
+    finally:
+        os.close(descriptor)
+
+
+def share(storage: Storage) -> Segment:
+    """Move the memory of a storage into shared memory, unless it is there; the segment."""
+    if storage.device != "cpu":
+        raise RuntimeError("_share_fd_: only available on CPU")
+    segment = segment_of(storage.owner)
+    if segment is None:
+        segment = new_segment(storage.nbytes)
+        move_storage(storage, segment.data)
+    return segment
 
 
 class StorageBase:
@@ -21,16 +62,26 @@ class StorageBase:
     __slots__ = ()
 
     is_cuda = is_hpu = is_sparse = is_sparse_csr = False
-    filename = None
+    _storage: Any
+
+    @property
+    def filename(self) -> str | None:
+        """The file whose first bytes the memory is, if it was mapped from one to be shared."""
+        base = self._storage.owner.base
+        return base.filename if isinstance(base, MappedFile) and base.shared else None
 
     def is_shared(self) -> bool:
-        return False
+        """Whether other processes can see the memory: it is in a shared segment or a file's."""
+        owner = self._storage.owner
+        return segment_of(owner) is not None or isinstance(owner.base, MappedFile)
 
     def is_pinned(self, device: Any = None) -> bool:
         return False
 
     def share_memory_(self) -> Any:
-        raise NotImplementedError("share_memory_(): memory shared between processes")
+        """Move the memory into a segment that other processes can see, and with it all tensors that share it."""
+        share(self._storage)
+        return self
 
     def resizable(self) -> bool:
         return False
@@ -161,15 +212,74 @@ class UntypedStorage(StorageBase):
     @staticmethod
     def from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
         """The first bytes of a file, mapped. Only with `shared` are changes written to it, and is it made long enough."""
-        if shared:
-            with open(filename, "ab") as file:
-                file.truncate(max(nbytes, file.tell()))
-        elif os.path.getsize(filename) < nbytes:
-            raise RuntimeError(f"file {os.fspath(filename)} is smaller than the {nbytes} bytes that were asked for")
         if not nbytes:
             return UntypedStorage()
-        mapped = np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,))
+        mapped: Any = map_file(os.fspath(filename), shared, nbytes)
         return UntypedStorage(Storage(np.ndarray((nbytes,), np.uint8, mapped), external=FOREIGN))
+
+    # ------------------------------------------------------------------ memory that other processes see
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: str = "cpu") -> UntypedStorage:
+        """Fresh shared memory, by the strategy that is set."""
+        if Device(device).type != "cpu":
+            raise NotImplementedError(f"UntypedStorage._new_shared(device={device!r})")
+        return cls._of_segment(new_segment(size))
+
+    @classmethod
+    def _of_segment(cls, segment: Segment) -> UntypedStorage:
+        return UntypedStorage(Storage(segment.data, external=FOREIGN))
+
+    @classmethod
+    def _new_using_fd_cpu(cls, size: int) -> UntypedStorage:
+        return cls._new_shared(size)
+
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        """A file descriptor of the memory, which stays the storage's, and its size. Memory that is not shared becomes so."""
+        descriptor = share(self._storage).descriptor
+        if descriptor is None:
+            raise RuntimeError("the memory is shared by name, and has no file descriptor")
+        return descriptor, len(self)
+
+    def _share_filename_cpu_(self) -> tuple[bytes, bytes, int]:
+        """Nothing, the name of the memory, and its size. Memory that is not shared becomes so."""
+        name = share(self._storage).name
+        if name is None:
+            raise RuntimeError("the memory is shared by a file descriptor, and has no name")
+        return b"", name.encode(), len(self)
+
+    @classmethod
+    def _new_shared_fd_cpu(cls, fd: int, size: int) -> UntypedStorage:
+        """The memory behind a file descriptor, which stays open and the caller's."""
+        return cls._of_segment(open_descriptor(fd, size))
+
+    @classmethod
+    def _new_shared_filename_cpu(cls, manager: bytes, name: bytes, size: int) -> UntypedStorage:
+        """The memory of a name."""
+        return cls._of_segment(open_named(name.decode(), size))
+
+    def _shared_incref(self) -> None:
+        """Keep a name alive for a process that will take it over."""
+        segment = segment_of(self._storage.owner)
+        if segment is not None:
+            segment.count(1)
+
+    def _shared_decref(self) -> UntypedStorage:
+        """Undo `_shared_incref`, once that process has it."""
+        segment = segment_of(self._storage.owner)
+        if segment is not None:
+            segment.count(-1)
+        return self
+
+    def __reduce__(self) -> Any:
+        return _unpickled_bytes, (self._bytes.tobytes(),)
+
+    def byteswap(self, dtype: Any) -> None:
+        """Reverse the bytes of each element of that dtype, in place."""
+        if dtype.itemsize > 1:
+            self._bytes.view(dtype.np).byteswap(inplace=True)
+
+    _byteswap = byteswap
 
     def untyped(self) -> UntypedStorage:
         return self
@@ -198,6 +308,10 @@ class UntypedStorage(StorageBase):
     def __repr__(self) -> str:
         values = "..." if self._storage.device == "meta" else "\n ".join(map(str, self.tolist()))
         return f" {values}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+
+
+def _unpickled_bytes(data: bytes) -> UntypedStorage:
+    return UntypedStorage(Storage(np.frombuffer(bytearray(data), np.uint8)))
 
 
 def untyped_storage(tensor: Tensor) -> UntypedStorage:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.inference import is_inference
-from .._core.keys import CONJUGATED, NEGATED
+from .._core.keys import CONJUGATED, NEGATED, SPARSE
 from .._core.tensor import Tensor
+from .._core.untyped_storage import untyped_storage
 from .._dispatch.errors import type_name
 
 
@@ -24,14 +25,18 @@ def _predicate(name: str, test: Callable[[Tensor], bool]) -> Callable[[Any], boo
 
 
 def is_shared(self: Tensor) -> bool:
-    """Whether the memory is shared between processes, which is not supported."""
-    return False
+    """Whether other processes can see the memory, since `share_memory_` or since it is a file's."""
+    if self._keys & SPARSE:
+        return False
+    return untyped_storage(self).is_shared()
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    raise NotImplementedError(
-        "share_memory_(): tensors whose memory several processes see are not supported; each process has its own copy"
-    )
+    """Move the memory, and with it that of all views, to where other processes can see it; the tensor itself."""
+    if self._keys & SPARSE:
+        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
+    untyped_storage(self).share_memory_()
+    return self
 
 
 FUNCTIONS = {

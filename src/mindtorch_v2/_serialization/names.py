@@ -5,11 +5,13 @@ from __future__ import annotations
 import _compat_pickle
 import collections
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.size import Size
+from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from .rebuild import REBUILDERS, LoadedGenerator, get_layout
 
@@ -117,6 +119,7 @@ NN_OPS = frozenset(
 SAFE |= {("torch", name): kind for name, kind in STORAGE_TYPES.items()}
 SAFE |= {("torch", name): value for name, value in dt.DTYPES.items()}
 SAFE |= {("torch._utils", name): function for name, function in REBUILDERS.items()}
+SAFE |= {("torch._tensor", "_rebuild_from_type_v2"): REBUILDERS["_rebuild_from_type_v2"], ("torch", "Tensor"): Tensor}
 SAFE |= {("torch.nn.parameter", "Parameter"): REBUILDERS["_parameter"], ("torch", "_parameter"): REBUILDERS["_parameter"]}
 
 
@@ -133,8 +136,8 @@ def name_of(obj: Any) -> GlobalName | None:
     return None
 
 
-def find(module: str, name: str) -> Any:
-    """The object that a checkpoint means, wherever it is: torch's names are this package's."""
+def find(module: str, name: str, elsewhere: Callable[[str, str], Any] | None = None) -> Any:
+    """The object that a checkpoint means: torch's names are this package's; others are what `elsewhere` makes of them."""
     known = SAFE.get((module, name)) or _ELSEWHERE.get((module, name))
     if known is not None:
         return known
@@ -142,6 +145,8 @@ def find(module: str, name: str) -> Any:
         return getattr(aten, name)
     if module == "torch" or module.startswith("torch."):
         module = _PACKAGE + module[len("torch") :]
+    elif elsewhere is not None:
+        return elsewhere(module, name)
     # Protocol 2, which checkpoints are written with, calls the standard library by its names in Python 2.
     module, name = _compat_pickle.NAME_MAPPING.get((module, name), (_compat_pickle.IMPORT_MAPPING.get(module, module), name))
     target: Any = importlib.import_module(module)

@@ -4,88 +4,79 @@ from __future__ import annotations
 
 import inspect
 import io
+import mmap as _mmap
 import os
 import pickle
-import struct
+import sys
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from enum import Enum
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._dispatch import backends
+from .._core.storage import SHARED, Storage
+from .._core.untyped_storage import UntypedStorage
+from . import options
+from .archive import ArchiveReader, fill, in_memory
+from .locations import MapLocation, PlacingError, own_location, restored, wanted_location
 from .names import StorageType, find
 from .rebuild import LoadedStorage, waiting
 from .restricted import RestrictedUnpickler
 from .writer import MAGIC_NUMBER, PROTOCOL_VERSION
 
-MapLocation = Callable[[Any, str], Any] | str | Device | dict[str, str] | None
-_MOST_RATIO, _FREE_BYTES = 250, 64 << 20
-_DAMAGED_ZIP = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    NotImplementedError,
-    KeyError,
-    ValueError,
-    OverflowError,
-    RuntimeError,
-)
 # Classes that the user allows in checkpoints read with weights_only=True, by (module, name).
 user_safe: dict[tuple[str, str], Any] = {}
+_FOR_FILES = "You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."  # noqa: E501
 
 
-def location_of(saved: str, map_location: MapLocation) -> str:
-    """The location, such as "cpu" or "npu:0", for a storage that was saved from `saved`."""
-    if map_location is None:
-        wanted = saved
-    elif isinstance(map_location, dict):
-        wanted = map_location.get(saved, saved)
-    elif callable(map_location):
-        wanted = "cpu"
-    else:
-        wanted = str(map_location)
-    kind = wanted.partition(":")[0]
-    if kind == "npu":
-        try:
-            backends.load("npu")
-            return str(backends.resolved(Device(wanted)))
-        except AssertionError:
-            pass  # no such device: raised below
-    if kind not in ("cpu", "meta"):
-        raise RuntimeError(
-            f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() is "
-            "False. If you are running on a CPU-only machine, please use torch.load with "
-            "map_location=torch.device('cpu') to map your storages to the CPU."
-        )
-    return kind
+class LoadEndianness(Enum):
+    """The byte order of checkpoints that do not say which they have."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
 
 
 class SourceChangeWarning(Warning):
     """The source of a module's class differs from the source that was saved with the object."""
 
 
-class CheckpointUnpickler(pickle.Unpickler):
-    """Resolves every name, torch's to this package's: for files that the user trusts."""
+class Request(NamedTuple):
+    """What torch.load was asked for."""
+
+    map_location: MapLocation
+    weights_only: bool
+    mmap: bool
+    pickle_module: Any
+    pickle_options: dict[str, Any]
+    skip_data: bool = False
+
+
+class _CheckpointUnpickler:
+    """Resolves every name, torch's to this package's: for files that the user trusts. A pickle module's reader follows it."""
 
     def __init__(self, file: Any, storages: Callable[..., Any], **options: Any) -> None:
-        super().__init__(file, **options)
+        super().__init__(file, **options)  # type: ignore[call-arg]
         self._storages = storages
 
     def find_class(self, module: str, name: str) -> Any:
-        return find(module, name)
+        return find(module, name, super().find_class)  # type: ignore[misc]
 
     def persistent_load(self, pid: Any) -> Any:
-        if isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module":  # a class, with its file and text
+        kind = _text(pid[0]) if isinstance(pid, tuple) and pid else None
+        if kind == "module" and len(pid) == 4:  # a class, with its file and text
             return _compared(*pid[1:])
-        if not isinstance(pid, tuple) or not pid or pid[0] != "storage":
+        if kind != "storage":
             raise pickle.UnpicklingError(f"unknown persistent id in checkpoint: {pid!r}")
         return self._storages(*pid[1:])
+
+
+class CheckpointUnpickler(_CheckpointUnpickler, pickle.Unpickler):
+    """The same with Python's own reader."""
 
 
 def _compared(kind: Any, file: Any, text: Any) -> Any:
@@ -109,15 +100,26 @@ def _compared(kind: Any, file: Any, text: Any) -> Any:
     return kind
 
 
-def _unpickled(file: Any, size: int, storages: Callable[..., Any], weights_only: bool, options: dict[str, Any]) -> Any:
-    if weights_only:
-        return RestrictedUnpickler(file, size, storages, user_safe, **options).load()
-    return CheckpointUnpickler(file, storages, **options).load()
+def _text(value: Any) -> Any:
+    """Text that is bytes in a file of Python 2 which is read with encoding="bytes"."""
+    return value.decode("ascii") if type(value) is bytes and value.isascii() else value
 
 
-def _checked(key: Any, location: Any, numel: Any) -> None:
+def _unpickled(file: Any, size: int, storages: Callable[..., Any], request: Request) -> Any:
+    if request.weights_only:
+        return RestrictedUnpickler(file, size, storages, user_safe, **request.pickle_options).load()
+    module = request.pickle_module
+    kind: Any = CheckpointUnpickler
+    if module is not None and module.Unpickler is not pickle.Unpickler:
+        kind = type("CheckpointUnpickler", (_CheckpointUnpickler, module.Unpickler), {})
+    return kind(file, storages, **request.pickle_options).load()
+
+
+def _checked(key: Any, location: Any, numel: Any) -> tuple[str, str, int]:
+    key, location = _text(key), _text(location)
     if type(key) is not str or type(location) is not str or type(numel) is not int or numel < 0:
         raise pickle.UnpicklingError("checkpoint describes a storage without key, place or size")
+    return key, location, numel
 
 
 def _storage_dtype(kind: Any) -> dt.dtype | None:
@@ -126,79 +128,79 @@ def _storage_dtype(kind: Any) -> dt.dtype | None:
     return kind.dtype
 
 
-class _Archive:
-    """The members of a zip file, unpacked to no more than a checkpoint could hold. RuntimeError: it is damaged."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._size = file.seek(0, os.SEEK_END)
-        # torch compresses nothing; in an archive that was compressed afterwards the entries are weights, which hardly shrink.
-        self._left = max(_FREE_BYTES, _MOST_RATIO * self._size)
-        try:
-            self._zip = zipfile.ZipFile(file)
-        except _DAMAGED_ZIP:
-            raise RuntimeError("PytorchStreamReader failed reading zip archive: failed finding central directory") from None
-        self.names = self._zip.namelist()
-
-    def info(self, name: str) -> zipfile.ZipInfo:
-        try:
-            info = self._zip.getinfo(name)
-        except KeyError:
-            raise RuntimeError(f"PytorchStreamReader failed locating file {name.partition('/')[2]}: file not found") from None
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # Python unpacks others without bounds
-            raise RuntimeError(f"PytorchStreamReader failed reading file {name.partition('/')[2]}: compression not supported")
-        if not 0 <= info.header_offset < self._size:
-            raise RuntimeError(f"PytorchStreamReader failed locating file {name.partition('/')[2]}: it is outside the file")
-        return info
-
-    def read(self, name: str) -> bytes:
-        info = self.info(name)
-        self._left -= info.file_size
-        if self._left < 0:
-            raise RuntimeError(f"the checkpoint unpacks to more than {_MOST_RATIO} times its size")
-        try:
-            data = self._zip.read(info)
-        except _DAMAGED_ZIP as error:
-            raise RuntimeError(f"PytorchStreamReader failed reading file {name.partition('/')[2]}: {error}") from None
-        if len(data) != info.file_size:
-            raise RuntimeError(f"PytorchStreamReader failed reading file {name.partition('/')[2]}: it breaks off")
-        return data
+def _loaded(
+    read: Callable[[], np.ndarray], dtype: dt.dtype | None, saved: str, numel: int, map_location: MapLocation
+) -> LoadedStorage:
+    """A storage at its place: one that is known, or what the functions that were registered or given make of its bytes."""
+    if map_location is None or isinstance(map_location, dict | str | Device):
+        place = own_location(wanted_location(saved, map_location))
+        if place is not None:
+            return LoadedStorage(read, dtype, place, numel)
+    here = UntypedStorage(Storage(read()))
+    found = restored(here, saved, map_location)._storage
+    return LoadedStorage(lambda: found.owner.reshape(-1).view(np.uint8), dtype, found.device, numel, found)
 
 
-def read_zip(
-    file: BinaryIO, path: str | None, map_location: MapLocation, weights_only: bool, mmap: bool, options: dict[str, Any]
-) -> Any:
+def _is_swapped(archive: ArchiveReader) -> bool:
+    """Whether the numbers of an archive are in the other byte order than this machine's."""
+    if archive.has_record("byteorder"):
+        order = archive.get_record("byteorder")
+        if order not in (b"little", b"big"):
+            raise RuntimeError("Unknown endianness type: " + order.decode("ascii", "replace"))
+        return order.decode() != sys.byteorder
+    wanted = options.load.endianness
+    if wanted is LoadEndianness.NATIVE:
+        return False
+    return (sys.byteorder == "little") is (wanted is LoadEndianness.BIG)
+
+
+def read_zip(file: BinaryIO, path: str | None, request: Request) -> Any:
     """Read a checkpoint in the present format."""
-    archive = _Archive(file)
-    member = next((n for n in archive.names if n.endswith("/data.pkl")), None)
-    if member is None:
-        raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")
-    folder = member[: -len("data.pkl")]
-    swapped = f"{folder}byteorder" in archive.names and archive.read(f"{folder}byteorder") == b"big"
+    archive = ArchiveReader(file)
+    if archive.has_record("constants.pkl"):
+        raise RuntimeError(
+            "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. In PyTorch 2.6, we changed "
+            "the default value of the `weights_only` argument in `torch.load` from `False` to `True`. Re-running `torch.load` "
+            "with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code execution. Do it only "
+            "if you got the file from a trusted source."
+            if request.weights_only
+            else "torch.load: TorchScript archives cannot be read"
+        )
+    swapped = _is_swapped(archive)
     loaded: dict[str, LoadedStorage] = {}
 
     def storage(kind: Any, key: str, location: str, numel: int) -> LoadedStorage:
-        _checked(key, location, numel)
+        key, location, numel = _checked(key, location, numel)
         known = loaded.get(key)
         if known is None:
             dtype = _storage_dtype(kind)
 
             def read() -> np.ndarray:
-                if mmap and path is not None:
-                    return _mapped(path, archive.info(f"{folder}data/{key}"))
-                data = np.frombuffer(bytearray(archive.read(f"{folder}data/{key}")), np.uint8)
+                if request.skip_data:
+                    size = archive.get_record_size(f"data/{key}")
+                    if size > max(1 << 26, 250 * archive.size):
+                        raise RuntimeError(f"storage {key} is larger than its checkpoint")
+                    return np.zeros(size, np.uint8)
+                if request.mmap and path is not None:
+                    return _mapped(path, archive.info(f"data/{key}"))
+                data = archive.array(f"data/{key}")
                 if swapped and dtype is not None and dtype.itemsize > 1:
                     data = data.view(dtype.np).byteswap().view(np.uint8)
                 return data
 
-            known = loaded[key] = LoadedStorage(read, dtype, location_of(location, map_location), numel)
-        return known
+            known = loaded[key] = _loaded(read, dtype, location, numel, request.map_location)
+        return known.of_dtype(_storage_dtype(kind))
 
-    pickled = archive.read(member)
-    return _unpickled(io.BytesIO(pickled), len(pickled), storage, weights_only, options)
+    pickled = archive.get_record("data.pkl")
+    result = _unpickled(io.BytesIO(pickled), len(pickled), storage, request)
+    for known in loaded.values():  # the file may be closed before somebody looks
+        if known.location != "meta":
+            known.array  # noqa: B018
+    return result
 
 
 def _mapped(path: str, info: zipfile.ZipInfo) -> np.ndarray:
-    """A member of the archive as memory that is read from the file on demand; writes stay private."""
+    """A member of the archive as memory that is read from the file on demand; writes stay private unless options say so."""
     if info.compress_type != zipfile.ZIP_STORED:
         raise RuntimeError("mmap can only be used with checkpoints that are not compressed")
     with open(path, "rb") as file:
@@ -209,22 +211,36 @@ def _mapped(path: str, info: zipfile.ZipInfo) -> np.ndarray:
         return np.zeros(0, np.uint8)
     if info.header_offset + 30 + name + extra + info.file_size > size:
         raise RuntimeError("PytorchStreamReader failed: a storage reaches beyond the end of the file")
-    return np.asarray(np.memmap(path, np.uint8, "c", info.header_offset + 30 + name + extra, (info.file_size,)))
+    mode: Any = "r+" if options.load.mmap_flags == getattr(_mmap, "MAP_SHARED", None) else "c"
+    return np.asarray(np.memmap(path, np.uint8, mode, info.header_offset + 30 + name + extra, (info.file_size,)))
 
 
-def read_legacy(file: BinaryIO, map_location: MapLocation, weights_only: bool, options: dict[str, Any]) -> Any:
+def _part(whole: LoadedStorage, view: Any, views: dict[str, LoadedStorage]) -> LoadedStorage:
+    """A slice of a storage, which had a name of its own before tensors had offsets."""
+    if type(view) is not tuple or len(view) != 3 or not all(type(n) is int and n >= 0 for n in view[1:]):
+        raise pickle.UnpicklingError("checkpoint describes a part of a storage without key, offset or size")
+    name, offset, count = _text(view[0]), *view[1:]
+    if name not in views:
+        if offset + count > whole.numel:
+            raise RuntimeError("checkpoint asks for a part of a storage that lies outside it")
+        item = 1 if whole.stored is None else whole.stored.itemsize
+        bytes_of = whole.array[offset * item : (offset + count) * item]
+        views[name] = LoadedStorage(lambda: bytes_of, whole.stored, whole.location, count, Storage(bytes_of, external=SHARED))
+    return views[name]
+
+
+def read_legacy(file: BinaryIO, request: Request) -> Any:
     """Read a checkpoint in the format before zip files."""
-    buffers: dict[str, np.ndarray] = {}
     loaded: dict[str, LoadedStorage] = {}
+    views: dict[str, LoadedStorage] = {}
     here = file.tell()
-    total = left = file.seek(0, os.SEEK_END) - here
+    file.seek(0, os.SEEK_END)
+    total = left = file.tell() - here
     file.seek(here)
 
     def storage(kind: Any, key: str, location: str, numel: int, view: Any = None) -> LoadedStorage:
         nonlocal left
-        _checked(key, location, numel)
-        if view is not None:
-            raise NotImplementedError("checkpoints with storage views")
+        key, location, numel = _checked(key, location, numel)
         known = loaded.get(key)
         if known is None:
             dtype = _storage_dtype(kind)
@@ -233,13 +249,16 @@ def read_legacy(file: BinaryIO, map_location: MapLocation, weights_only: bool, o
             left -= size
             if left < 0:
                 raise RuntimeError(f"storage {key} has {size} bytes, more than the file: corrupt file?")
-            buffers[key] = np.zeros(size, np.uint8)
-            known = loaded[key] = LoadedStorage(lambda: buffers[key], dtype, location_of(location, map_location), numel)
-        return known
+            buffer = np.zeros(size, np.uint8)
+            known = loaded[key] = _loaded(lambda: buffer, dtype, location, numel, request.map_location)
+            if known.location != "meta":
+                buffers[key] = buffer if known._made is None else known.array
+        return known.of_dtype(_storage_dtype(kind)) if view is None else _part(known, view, views)
 
     def load() -> Any:
-        return _unpickled(file, total, storage, weights_only, options)
+        return _unpickled(file, total, storage, request)
 
+    buffers: dict[str, np.ndarray] = {}
     magic = load()
     if type(magic) is not int or magic != MAGIC_NUMBER:
         raise RuntimeError("Invalid magic number; corrupt file?")
@@ -257,10 +276,12 @@ def read_legacy(file: BinaryIO, map_location: MapLocation, weights_only: bool, o
         count = int.from_bytes(file.read(8), "little")
         if count != loaded[key].numel:
             raise RuntimeError(f"storage {key} has {count} elements, expected {loaded[key].numel}: corrupt file?")
-        data = file.read(buffers[key].nbytes)
-        if len(data) != buffers[key].nbytes:
-            raise RuntimeError(f"storage {key} has {len(data)} bytes, expected {buffers[key].nbytes}: corrupt file?")
-        buffers[key][:] = np.frombuffer(data, np.uint8)
+        stored = loaded[key].stored
+        size = count * (1 if stored is None else stored.itemsize)
+        target = buffers.get(key)
+        if target is None or target.nbytes != size:
+            target = np.zeros(size, np.uint8)  # nobody looks at it: it is on no device that has memory
+        fill(file, target, f"of storage {key}")
     for action in actions:
         action()
     return result
@@ -268,36 +289,57 @@ def read_legacy(file: BinaryIO, map_location: MapLocation, weights_only: bool, o
 
 def _keys(keys: Any, loaded: dict[str, LoadedStorage]) -> list[str]:
     """The storages whose bytes follow, in order."""
+    keys = [_text(key) for key in keys] if type(keys) is list else keys
     if type(keys) is not list or not all(type(key) is str for key in keys) or set(keys) != set(loaded):
         raise RuntimeError("the list of storages is not that of the tensors: corrupt file?")
     return keys
 
 
-def read(source: Any, map_location: MapLocation, weights_only: bool, mmap: bool, options: dict[str, Any]) -> Any:
+def read(source: Any, request: Request) -> Any:
     """Read a checkpoint from a path or an open file."""
-    if isinstance(source, str | os.PathLike):
-        with open(source, "rb") as file:
-            return _read_open(file, os.fspath(source), map_location, weights_only, mmap, options)
-    if not hasattr(source, "read"):
-        raise AttributeError(
-            f"'{type(source).__name__}' object has no attribute 'read'. You can only torch.load from a file "
-            "that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from "
-            "it instead."
-        )
-    return _read_open(source, None, map_location, weights_only, False, options)
+    try:
+        if isinstance(source, str | os.PathLike):
+            with open(source, "rb") as file:
+                return _read_open(file, os.fspath(source), request)
+        check_seekable(source)
+        return _read_open(source, None, request)
+    except PlacingError as error:
+        raise error.original from None
 
 
-def _read_open(
-    file: BinaryIO, path: str | None, map_location: MapLocation, weights_only: bool, mmap: bool, options: dict[str, Any]
-) -> Any:
+def check_seekable(file: Any) -> None:
+    """AttributeError, with what to do, for an object that is no file or cannot go back."""
+    for name in ("seek", "tell", "read"):
+        if not hasattr(file, name):
+            raise AttributeError(f"'{type(file).__name__}' object has no attribute '{name}'. {_FOR_FILES}")
+    try:
+        file.seek(file.tell())
+    except io.UnsupportedOperation as error:
+        raise type(error)(f"{error}. {_FOR_FILES}") from None
+
+
+def is_zip(file: Any) -> bool:
+    """Whether a zip archive begins at the file's position, which stays."""
     start = file.tell()
     head = file.read(4)
     file.seek(start)
+    return bool(head == b"PK\x03\x04")
+
+
+def _read_open(file: BinaryIO, path: str | None, request: Request) -> Any:
+    start = file.tell()
+    head = file.read(1)
+    file.seek(start)
     if not head:
         raise EOFError("Ran out of input")
-    if head == b"PK\x03\x04":
-        whole = file if start == 0 else io.BytesIO(file.read())
-        return read_zip(whole, path, map_location, weights_only, mmap, options)
-    if mmap:
-        raise RuntimeError("mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`")
-    return read_legacy(file, map_location, weights_only, options)
+    if is_zip(file):
+        if start or not hasattr(file, "seekable"):
+            return read_zip(in_memory(file), path, request)
+        return read_zip(file, path, request)
+    if request.mmap:
+        raise RuntimeError(
+            "mmap can only be used with files saved with "
+            "`torch.save(_use_new_zipfile_serialization=True)`, "
+            "please torch.save your checkpoint with this option in order to use mmap."
+        )
+    return read_legacy(file, request)

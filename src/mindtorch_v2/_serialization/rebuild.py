@@ -49,14 +49,27 @@ class LoadedStorage(TypedStorage):
 
     __slots__ = ("_array", "_made", "_read", "location", "numel", "stored")
 
-    def __init__(self, read: Callable[[], np.ndarray], dtype: dt.dtype | None, location: str, numel: int) -> None:
+    def __init__(
+        self,
+        read: Callable[[], np.ndarray],
+        dtype: dt.dtype | None,
+        location: str,
+        numel: int,
+        made: Storage | None = None,
+    ) -> None:
         self._read = read
         self._array: np.ndarray | None = None
-        self._made: Storage | None = None
+        self._made = made
         self._dtype = dt.uint8 if dtype is None else dtype
         self.stored = dtype
         self.location = location
         self.numel = numel
+
+    def of_dtype(self, dtype: dt.dtype | None) -> LoadedStorage:
+        """Itself; where it holds nothing, one of another dtype on the same memory, since a file may have both."""
+        if dtype is self.stored or self.numel:
+            return self
+        return LoadedStorage(self._read, dtype, self.location, 0, self._storage if self.location != "meta" else None)
 
     @property
     def array(self) -> np.ndarray:
@@ -177,8 +190,47 @@ def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) ->
 def rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any) -> Parameter:
     """A parameter with attributes of its own."""
     parameter = rebuild_parameter(data, requires_grad, backward_hooks)
-    parameter.__dict__.update(state if isinstance(state, dict) else {})
+    _set_state(parameter, state)
     return parameter
+
+
+def rebuild_from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Tensor:
+    """A tensor of a subclass, or with attributes of its own: made as one of Tensor, then given its class and its state."""
+    if all(function is not one for one in REBUILDERS.values()) or type(args) is not tuple:
+        raise RuntimeError("checkpoint makes a tensor with something that makes none")
+    tensor = function(*args)
+    if not isinstance(kind, type) or not issubclass(kind, Tensor) or issubclass(kind, SparseTensor):
+        raise RuntimeError("checkpoint makes a tensor of a type that is none")
+    if type(tensor) is not kind:
+        tensor = tensor.as_subclass(kind)
+    restore = getattr(kind, "__setstate__", None)
+    if restore is not None and restore is not getattr(Tensor, "__setstate__", None):
+        restore(tensor, state)
+    else:
+        _set_state(tensor, state)
+    return tensor  # type: ignore[no-any-return]
+
+
+# What the runtime keeps in a tensor: no checkpoint sets it.
+_INSIDES = frozenset({"_array", "_base", "_grad", "_keys", "_node", "_output_nr", "_storage", "__class__", "__dict__"})
+
+
+def _set_state(tensor: Any, state: Any) -> None:
+    """Give a tensor the attributes that were saved with it, and what is in slots of its class."""
+    slots = None
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"Invalid serialized state: {state}")
+        state, slots = state
+    for part in (state, slots):
+        if part is not None and not (isinstance(part, dict) and all(type(name) is str for name in part)):
+            raise RuntimeError("checkpoint has a tensor's attributes without names")
+    for name in (*(state or {}), *(slots or {})):
+        if name in _INSIDES:
+            raise RuntimeError(f"checkpoint sets {name} of a tensor")
+    tensor.__dict__.update(state or {})
+    for name, value in (slots or {}).items():
+        setattr(tensor, name, value)
 
 
 def rebuild_meta(dtype: dt.dtype, size: Any, stride: Any, requires_grad: bool) -> Tensor:
@@ -229,7 +281,12 @@ def rebuild_sparse(kind: layout, data: Any) -> Tensor:
     def check() -> None:
         limits = np.array(shape[: len(places)], np.int64)[:, None]
         if ((distinct < 0) | (distinct >= limits)).any():
-            raise RuntimeError(f"checkpoint has a sparse tensor of size {list(shape)} with indices beyond it")
+            for dim, n in enumerate(shape[: len(places)]):
+                low, high = int(distinct[dim].min()), int(distinct[dim].max())
+                if low < 0:
+                    raise RuntimeError(f"found negative index {low} for dim {dim}")
+                if high >= n:
+                    raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {n} but found index {high}")
 
     once_read(check)
     known = bool(coalesced[0]) if coalesced and coalesced[0] is not None else False
@@ -262,3 +319,4 @@ REBUILDERS: dict[str, Any] = {
     "_rebuild_meta_tensor_no_storage": rebuild_meta,
     "_parameter": parameter,
 }
+REBUILDERS["_rebuild_from_type_v2"] = rebuild_from_type_v2

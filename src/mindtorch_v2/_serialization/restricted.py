@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from .._core.device import device as Device
 from .._core.size import Size
+from .._core.tensor import Tensor
 from .names import SAFE, latin_bytes
 
 # Parts of one key, and keys beyond 61 bits, where Python's hash of numbers repeats itself.
@@ -26,7 +27,30 @@ _MAPPINGS = (dict, collections.OrderedDict, collections.Counter, collections.def
 _SETS = (set, frozenset)
 _OF_PLAIN = (Device, complex, slice, latin_bytes)
 # What may be called: everything that is safe to name and makes something.
-_CALLABLE = frozenset(id(value) for value in SAFE.values() if callable(value))
+_CALLABLE = frozenset(id(value) for value in SAFE.values() if callable(value) and value is not Tensor)
+# Modules whose names no list can allow.
+_BLOCKED = frozenset({"sys", "os", "posix", "nt"})
+_CHANGED = (
+    "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. "
+    "Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code "
+    "execution. Do it only if you got the file from a trusted source."
+)
+_DOCUMENTED = (
+    "\n\nCheck the documentation of torch.load to learn more about types accepted by default with weights_only "
+    "https://pytorch.org/docs/stable/generated/torch.load.html."
+)
+
+
+def _refused(reason: str) -> pickle.UnpicklingError:
+    """What a file that may be trusted gets: torch's words on how to trust it."""
+    return pickle.UnpicklingError(
+        "Weights only load failed. This file can still be loaded, to do so you have two options, \x1b[1mdo those steps only "
+        f"if you trust the source of the checkpoint\x1b[0m. \n\t(1) {_CHANGED}\n\t(2) Alternatively, to load with "
+        "`weights_only=True` please check the recommended steps in the following error message.\n\tWeightsUnpickler error: "
+        f"{reason}{_DOCUMENTED}"
+    )
+
+
 _MARK = object()
 
 
@@ -158,14 +182,21 @@ class RestrictedUnpickler:
 
     def find_class(self, module: str, name: str) -> Any:
         """The object of a global name; UnpicklingError if the name is on no list."""
+        if module.partition(".")[0] in _BLOCKED:
+            raise pickle.UnpicklingError(
+                f"Weights only load failed. {_CHANGED}\n\n\nTrying to load unsupported GLOBAL {module}.{name} whose module "
+                f"{module} is blocked.{_DOCUMENTED}"
+            )
         known = SAFE.get((module, name))
         if known is None:
             known = self._allowed.get((module, name))
         if known is None:
-            raise pickle.UnpicklingError(
-                f"Weights only load failed. Unsupported global: GLOBAL {module}.{name} was not an allowed global by default. "
-                "Please use `torch.serialization.add_safe_globals` to allowlist this global if you trust this class/function, "
-                "or pass weights_only=False if you trust the file."
+            path = f"{module}.{name}"
+            short = path if module == "__main__" or not name.isidentifier() else name
+            raise _refused(
+                f"Unsupported global: GLOBAL {path} was not an allowed global by default. Please use "
+                f"`torch.serialization.add_safe_globals([{short}])` or the `torch.serialization.safe_globals([{short}])` "
+                "context manager to allowlist this global if you trust this class/function."
             )
         return known
 
@@ -370,7 +401,7 @@ def _new_object_named(self: RestrictedUnpickler) -> Any:
 
 def _persistent(self: RestrictedUnpickler) -> Any:
     pid = self._pop()
-    if type(pid) is not tuple or not pid or type(pid[0]) is not str or pid[0] != "storage":
+    if type(pid) is not tuple or not pid or type(pid[0]) not in (str, bytes) or pid[0] not in ("storage", b"storage"):
         raise pickle.UnpicklingError("Weights only load failed. A persistent id is not that of a storage.")
     return self._storages(*pid[1:])
 

@@ -6,8 +6,8 @@ import io
 import os
 import pickle
 import sys
-import zipfile
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
 from typing import Any, BinaryIO, ClassVar
@@ -16,7 +16,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._core.keys import AUTOGRAD, CONJUGATED, LAZY, META, NEGATED, NPU
+from .._core.keys import AUTOGRAD, CONJUGATED, LAZY, META, NEGATED, NPU, PYTHON
 from .._core.memory_format import layout
 from .._core.rng import Generator
 from .._core.size import Size
@@ -26,15 +26,18 @@ from .._core.tensor import Tensor
 from .._core.untyped_storage import StorageBase
 from .._dispatch import backends
 from .._dispatch.registry import aten
-from .._typed_storage import TypedStorage
+from .._typed_storage import TypedStorage, typed_storage
 from ..nn.parameter import Parameter
+from . import options
+from .archive import ArchiveWriter
+from .locations import has_own_taggers, location_tag
 from .names import NN_OPS, NN_OPS_HOME, STORAGE_NAMES, UNTYPED, GlobalName, name_of
 
-# Storages start at multiples of this, so that a reader can map them into memory.
-_ALIGNMENT = 64
 _REBUILD_TENSOR = GlobalName("torch._utils", "_rebuild_tensor_v2")
 _REBUILD_TENSOR_V3 = GlobalName("torch._utils", "_rebuild_tensor_v3")
 _REBUILD_PARAMETER = GlobalName("torch._utils", "_rebuild_parameter")
+_REBUILD_PARAMETER_WITH_STATE = GlobalName("torch._utils", "_rebuild_parameter_with_state")
+_REBUILD_FROM_TYPE = GlobalName("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_SPARSE = GlobalName("torch._utils", "_rebuild_sparse_tensor")
 _REBUILD_META = GlobalName("torch._utils", "_rebuild_meta_tensor_no_storage")
 _GET_LAYOUT = GlobalName("torch.serialization", "_get_layout")
@@ -42,8 +45,29 @@ _GENERATOR = GlobalName("torch._C", "Generator")
 _FUNCTIONS = GlobalName("torch._C", "_VariableFunctionsClass")
 
 
+_PACKAGE = __name__.partition(".")[0]
 # The pickler that is written in Python: its steps can be overridden.
 _PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+
+
+def state_of(obj: Any) -> Any:
+    """What a tensor has beside its elements: attributes, slots of its class, or what its own `__getstate__` gives."""
+    own = getattr(type(obj), "__getstate__", None)
+    if own is not None and own is not getattr(object, "__getstate__", None):
+        return obj.__getstate__()
+    attributes = {name: value for name, value in obj.__dict__.items() if name != "_backward_hooks"}
+    slots = {
+        name: getattr(obj, name)
+        for kind in type(obj).__mro__
+        if issubclass(kind, Tensor) and not kind.__module__.startswith(_PACKAGE)
+        for name in _listed(vars(kind).get("__slots__", ()))
+        if name not in ("__dict__", "__weakref__") and hasattr(obj, name)
+    }
+    return (attributes, slots) if slots else attributes or None
+
+
+def _listed(names: Any) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 class StorageReference:
@@ -112,7 +136,7 @@ class CheckpointPickler(_PythonPickler):
         if isinstance(obj, StorageBase):
             obj = self._reference(obj)
         if isinstance(obj, StorageReference):
-            if self.kinds.setdefault(obj.key, obj.kind) is not obj.kind:
+            if obj.numel and self.kinds.setdefault(obj.key, obj.kind) is not obj.kind:
                 raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
             return "storage", obj.kind, obj.key, obj.location, obj.numel
         return None
@@ -120,6 +144,9 @@ class CheckpointPickler(_PythonPickler):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Parameter):
             data = obj.detach()  # type: ignore[attr-defined]
+            kept = state_of(obj)
+            if kept:
+                return _REBUILD_PARAMETER_WITH_STATE, (data, obj.requires_grad, OrderedDict(), kept)
             return _REBUILD_PARAMETER, (data, obj.requires_grad, OrderedDict())
         if isinstance(obj, SparseTensor):
             return _REBUILD_SPARSE, (
@@ -132,7 +159,13 @@ class CheckpointPickler(_PythonPickler):
                 ),
             )
         if isinstance(obj, Tensor):
-            return self._reduce_tensor(obj)
+            if type(obj).__reduce_ex__ is not Tensor.__reduce_ex__:  # a subclass that says itself what it is made of
+                return NotImplemented
+            reduced = self._reduce_tensor(obj)
+            kept = state_of(obj)
+            if type(obj) is Tensor and not kept:
+                return reduced
+            return _REBUILD_FROM_TYPE, (reduced[0], type(obj), reduced[1], kept)
         if isinstance(obj, dt.dtype):
             return obj.name  # written as the global it is
         if isinstance(obj, layout):
@@ -152,7 +185,8 @@ class CheckpointPickler(_PythonPickler):
         owner = storage._storage.owner
         typed = STORAGE_NAMES.get(storage.dtype) if isinstance(storage, TypedStorage) else None
         item = 1 if typed is None else storage.element_size()
-        return StorageReference(self.untyped if typed is None else typed, self._key(owner, owner), owner.nbytes // item)
+        place = location_tag(storage) if has_own_taggers() else "cpu"
+        return StorageReference(self.untyped if typed is None else typed, self._key(owner, owner), owner.nbytes // item, place)
 
     def _key(self, owner: np.ndarray, host: np.ndarray) -> str:
         """The name of the member with the memory of `owner`."""
@@ -164,7 +198,7 @@ class CheckpointPickler(_PythonPickler):
         if tensor._keys & META:
             shape, strides = tensor._array.shape, tensor.stride()
             return _REBUILD_META, (tensor.dtype, shape, strides, tensor.requires_grad)
-        if tensor._keys & ~(AUTOGRAD | NPU | LAZY):
+        if tensor._keys & ~(AUTOGRAD | NPU | PYTHON | LAZY):
             raise NotImplementedError(f"torch.save: tensors on {tensor.device}")
         array = tensor._array
         owner = owner_of(array)
@@ -173,6 +207,8 @@ class CheckpointPickler(_PythonPickler):
         if tensor._keys & NPU:
             location = str(tensor.device)
             self.on_devices.append(owner)  # so that its id stays its own
+        elif has_own_taggers():
+            location = location_tag(typed_storage(tensor))
         fetched = tensor._keys & NPU and id(owner) not in self.storages
         key = self._key(owner, backends.loaded["npu"].download(owner) if fetched else owner)
         typed = STORAGE_NAMES.get(dtype)
@@ -185,57 +221,61 @@ class CheckpointPickler(_PythonPickler):
         return _REBUILD_TENSOR_V3, (StorageReference(self.untyped, key, numel, location), *place, dtype, *metadata)
 
 
-def raw_bytes(owner: np.ndarray) -> bytes:
-    """An array's memory as it lies there, whatever the order of its dims."""
-    return owner.ravel("K").tobytes() if not owner.flags.c_contiguous else owner.tobytes()
+def raw_bytes(owner: np.ndarray) -> memoryview:
+    """An array's memory as it lies there, whatever the order of its dims; without a copy where it has no gaps."""
+    flat = owner.ravel("K") if not owner.flags.c_contiguous else owner.reshape(-1)
+    return memoryview(flat.view(np.uint8)) if flat.size else memoryview(b"")  # type: ignore[arg-type]
 
 
-class _Archive:
-    """A zip file whose members are stored as they are, aligned."""
-
-    def __init__(self, file: BinaryIO, folder: str) -> None:
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
-        self._folder = folder
-
-    def add(self, name: str, data: bytes) -> None:
-        info = zipfile.ZipInfo(f"{self._folder}/{name}", (1980, 1, 1, 0, 0, 0))
-        assert self._zip.fp is not None
-        start = self._zip.fp.tell() + 30 + len(info.filename.encode())
-        pad = -(start + 4) % _ALIGNMENT
-        info.extra = b"FB" + pad.to_bytes(2, "little") + b"Z" * pad
-        self._zip.writestr(info, data)
-
-    def close(self) -> None:
-        self._zip.close()
+def pickler_class(pickle_module: Any, legacy: bool = False) -> Any:
+    """The pickler for a module that torch.save was given; NotImplementedError if that module's is not written in Python."""
+    kind = _LegacyPickler if legacy else CheckpointPickler
+    base = None if pickle_module is None else pickle_module.Pickler
+    if base is None or base is pickle.Pickler:
+        return kind
+    if not (isinstance(base, type) and issubclass(base, _PythonPickler)):
+        raise NotImplementedError(
+            f"torch.save(pickle_module={pickle_module.__name__}): its Pickler is not one of those that are written in Python"
+        )
+    dispatch = {**getattr(base, "dispatch", {}), FunctionType: CheckpointPickler.save_global}
+    return type(kind.__name__, (kind, base), {"dispatch": dispatch})
 
 
-def write_zip(obj: Any, file: BinaryIO, folder: str, protocol: int, skip_data: bool = False) -> None:
-    """Write a checkpoint in the present format; with `skip_data`, zeros instead of the storages' bytes."""
+def write_zip(
+    obj: Any,
+    write: Callable[[Any], Any],
+    folder: str,
+    protocol: int,
+    skip_data: bool = False,
+    pickle_module: Any = None,
+    byteorder: bool = True,
+) -> None:
+    """Write a checkpoint in the present format, piece by piece; with `skip_data`, zeros instead of the storages' bytes."""
     pickled = io.BytesIO()
-    pickler = CheckpointPickler(pickled, protocol)
+    pickler = pickler_class(pickle_module)(pickled, protocol)
     pickler.dump(obj)
-    archive = _Archive(file, folder)
-    archive.add("data.pkl", pickled.getvalue())
-    archive.add(".format_version", b"1")
-    archive.add(".storage_alignment", str(_ALIGNMENT).encode())
-    archive.add("byteorder", sys.byteorder.encode())
+    alignment = options.save.storage_alignment
+    archive = ArchiveWriter(write, folder, alignment, options.save.compute_crc32)
+    archive.write_record("data.pkl", pickled.getbuffer())
+    archive.write_record(".format_version", b"1")
+    archive.write_record(".storage_alignment", str(alignment))
+    if byteorder:
+        if sys.byteorder not in ("little", "big"):
+            raise ValueError("Unknown endianness type: " + sys.byteorder)
+        archive.write_record("byteorder", sys.byteorder)
     for key, owner in pickler.storages.values():
-        archive.add(f"data/{key}", bytes(owner.nbytes) if skip_data else raw_bytes(owner))
-    archive.add("version", b"3\n")
-    archive.add(".data/serialization_id", _identity(pickled.getvalue()))
-    archive.close()
-
-
-def _identity(data: bytes) -> bytes:
-    """Forty digits that tell checkpoints apart."""
-    return str(int.from_bytes(data[-16:], "little") ^ (len(data) << 64)).rjust(40, "0")[:40].encode()
+        if skip_data:
+            archive.write_record_metadata(f"data/{key}", owner.nbytes)
+        else:
+            archive.write_record(f"data/{key}", raw_bytes(owner))
+    archive.write_end_of_file()
 
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
 
 
-def write_legacy(obj: Any, file: BinaryIO, protocol: int) -> None:
+def write_legacy(obj: Any, file: BinaryIO, protocol: int, pickle_module: Any = None) -> None:
     """Write a checkpoint in the format before zip files: a row of pickles, then the storages."""
     system = {
         "protocol_version": PROTOCOL_VERSION,
@@ -244,7 +284,7 @@ def write_legacy(obj: Any, file: BinaryIO, protocol: int) -> None:
     }
     for header in (MAGIC_NUMBER, PROTOCOL_VERSION, system):
         pickle.dump(header, file, protocol=protocol)
-    pickler = _LegacyPickler(file, protocol)
+    pickler = pickler_class(pickle_module, legacy=True)(file, protocol)
     pickler.dump(obj)
     keys = sorted(key for key, _ in pickler.storages.values())
     pickle.dump(keys, file, protocol=protocol)

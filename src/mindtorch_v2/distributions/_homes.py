@@ -15,12 +15,21 @@ _IRREGULAR = {
     "RelaxedOneHotCategorical": "relaxed_categorical",
     "OneHotCategoricalStraightThrough": "one_hot_categorical",
     "TransformedDistribution": "transformed_distribution",
+    "FisherSnedecor": "fishersnedecor",
+    "LowRankMultivariateNormal": "lowrank_multivariate_normal",
+    "LogitRelaxedBernoulli": "relaxed_bernoulli",
+    "ExpRelaxedCategorical": "relaxed_categorical",
 }
 
 
 def home_of(name: str) -> str:
     """The name of the module that torch has a class in: `MultivariateNormal` -> `multivariate_normal`."""
     return _IRREGULAR.get(name) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def module_of(package: str, name: str) -> Any:
+    """A module of the package that was imported."""
+    return sys.modules[f"{package}.{name}"]
 
 
 def install(package: str, classes: dict[str, Any]) -> None:

@@ -54,11 +54,20 @@ class Normal(ExponentialFamily):
     def entropy(self) -> Any:
         return 0.5 + 0.5 * math.log(2 * math.pi) + torch.log(self.scale)
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()))  # type: ignore[assignment]
+
+    def _log_normalizer(self, x: Any, y: Any) -> Any:
+        return -0.25 * x.pow(2) / y + 0.5 * torch.log(-math.pi / y)
+
 
 class Uniform(Distribution):
     """Uniform(low, high): equally likely in [low, high)."""
 
-    arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
+    arg_constraints = {
+        "low": constraints.dependent(is_discrete=False, event_dim=0),
+        "high": constraints.dependent(is_discrete=False, event_dim=0),
+    }
     has_rsample = True
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
@@ -71,7 +80,9 @@ class Uniform(Distribution):
     mode = property(lambda self: torch.full_like(self.high, math.nan))
     stddev = property(lambda self: (self.high - self.low) / math.sqrt(12))
     variance = property(lambda self: (self.high - self.low).pow(2) / 12)
-    support = property(lambda self: constraints.interval(self.low, self.high))  # type: ignore[assignment]
+    support = constraints.dependent_property(  # type: ignore[assignment]
+        lambda self: constraints.interval(self.low, self.high), is_discrete=False, event_dim=0
+    )
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         drawn = torch.rand(self._extended_shape(sample_shape), dtype=self.low.dtype)
@@ -124,6 +135,12 @@ class Exponential(ExponentialFamily):
 
     def entropy(self) -> Any:
         return 1.0 - torch.log(self.rate)
+
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (-self.rate,))  # type: ignore[assignment]
+
+    def _log_normalizer(self, x: Any) -> Any:
+        return -torch.log(-x)
 
 
 class Laplace(Distribution):
@@ -218,6 +235,7 @@ class Gamma(ExponentialFamily):
         return drawn
 
     def log_prob(self, value: Any) -> Any:
+        value = torch.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         self._validate_sample(value)
         return (
             torch.xlogy(self.concentration, self.rate)
@@ -233,6 +251,12 @@ class Gamma(ExponentialFamily):
     def entropy(self) -> Any:
         a = self.concentration
         return a - torch.log(self.rate) + torch.lgamma(a) + (1.0 - a) * torch.digamma(a)
+
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.concentration - 1, -self.rate))  # type: ignore[assignment]
+
+    def _log_normalizer(self, x: Any, y: Any) -> Any:
+        return torch.lgamma(x + 1) + (x + 1) * torch.log(-y.reciprocal())
 
 
 class Chi2(Gamma):
@@ -336,6 +360,12 @@ class Dirichlet(ExponentialFamily):
             - ((a - 1.0) * torch.digamma(a)).sum(-1)
         )
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.concentration,))  # type: ignore[assignment]
+
+    def _log_normalizer(self, x: Any) -> Any:
+        return x.lgamma().sum(-1) - torch.lgamma(x.sum(-1))
+
 
 class Beta(ExponentialFamily):
     """Beta(concentration1, concentration0): numbers in (0, 1) with mean concentration1 / (concentration1 + concentration0)."""
@@ -374,3 +404,9 @@ class Beta(ExponentialFamily):
 
     def __repr__(self) -> str:
         return "Beta()"
+
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.concentration1, self.concentration0))  # type: ignore[assignment]
+
+    def _log_normalizer(self, x: Any, y: Any) -> Any:
+        return torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y)

@@ -21,6 +21,11 @@ def _exactly_one(name: str, probs: Any, logits: Any) -> None:
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
+def _clamp_by_zero(x: Any) -> Any:
+    """max(x, 0), with the gradient one half at zero."""
+    return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
+
+
 class _Binary(ExponentialFamily):
     """Distributions with a probability of success, given as such or as log odds."""
 
@@ -44,7 +49,7 @@ class _Binary(ExponentialFamily):
 
     @property
     def _param(self) -> Any:
-        return self.__dict__.get("probs", self.logits)
+        return self.probs if "probs" in self.__dict__ else self.logits
 
 
 class Bernoulli(_Binary):
@@ -81,6 +86,12 @@ class Bernoulli(_Binary):
         values = torch.arange(2, dtype=self._param.dtype).view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1, *self._batch_shape)) if expand else values
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.logits,))  # type: ignore[assignment]
+
+    def _log_normalizer(self, x: Any) -> Any:
+        return torch.log1p(torch.exp(x))
+
 
 class Geometric(_Binary):
     """Geometric(probs): failures before the first success."""
@@ -89,6 +100,12 @@ class Geometric(_Binary):
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(self._take(probs, logits).shape, validate_args=validate_args)
+        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+            value = self.probs
+            raise ValueError(
+                f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} "
+                f"to be positive but found invalid values:\n{value}"
+            )
 
     mean = property(lambda self: 1.0 / self.probs - 1.0)
     mode = property(lambda self: torch.zeros_like(self.probs))
@@ -129,7 +146,9 @@ class Binomial(Distribution):
         super().__init__(self.total_count.shape, validate_args=validate_args)
 
     logits, probs = _Binary.logits, _Binary.probs
-    support = property(lambda self: constraints.integer_interval(0, self.total_count))  # type: ignore[assignment]
+    support = constraints.dependent_property(  # type: ignore[assignment]
+        lambda self: constraints.integer_interval(0, self.total_count), is_discrete=True, event_dim=0
+    )
     mean = property(lambda self: self.total_count * self.probs)
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
     mode = property(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
@@ -144,7 +163,7 @@ class Binomial(Distribution):
         n = self.total_count.to(self.logits.dtype)
         ways = torch.lgamma(n + 1) - torch.lgamma(value + 1) - torch.lgamma(n - value + 1)
         logits = self.logits
-        return ways + value * logits - n * (logits.clamp(min=0) + torch.log1p(torch.exp(-torch.abs(logits))))
+        return ways + value * logits - n * (_clamp_by_zero(logits) + torch.log1p(torch.exp(-torch.abs(logits))))
 
     def entropy(self) -> Any:
         chances = self.log_prob(self.enumerate_support(False))
@@ -181,6 +200,12 @@ class Poisson(ExponentialFamily):
         rate, value = broadcast_all(self.rate, value)
         return torch.xlogy(value, rate) - rate - torch.lgamma(value + 1)
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (torch.log(self.rate),))  # type: ignore[assignment]
+
+    def _log_normalizer(self, x: Any) -> Any:
+        return torch.exp(x)
+
 
 class Categorical(Distribution):
     """Categorical(probs) or Categorical(logits=...): an index, the categories along the last dim."""
@@ -210,9 +235,11 @@ class Categorical(Distribution):
 
     @property
     def _param(self) -> Any:
-        return self.__dict__.get("probs", self.logits)
+        return self.probs if "probs" in self.__dict__ else self.logits
 
-    support = property(lambda self: constraints.integer_interval(0, self._num_events - 1))  # type: ignore[assignment]
+    support = constraints.dependent_property(  # type: ignore[assignment]
+        lambda self: constraints.integer_interval(0, self._num_events - 1), is_discrete=True, event_dim=0
+    )
     param_shape = property(lambda self: self._param.shape)
     mean = variance = property(lambda self: torch.full(self._extended_shape(), float("nan"), dtype=self.probs.dtype))
     mode = property(lambda self: self.probs.argmax(-1))
@@ -299,14 +326,28 @@ class Multinomial(Distribution):
 
     probs = property(lambda self: self._categorical.probs)
     logits = property(lambda self: self._categorical.logits)
+    param_shape = property(lambda self: self._categorical.param_shape)
     mean = property(lambda self: self.probs * self.total_count)
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
+    support = constraints.dependent_property(  # type: ignore[assignment]
+        lambda self: constraints.multinomial(self.total_count), is_discrete=True, event_dim=1
+    )
+
+    def entropy(self) -> Any:
+        n = torch.tensor(self.total_count)
+        own = self._categorical.entropy()
+        ways = n * own - torch.lgamma(n + 1)
+        binomial = Binomial(self.total_count, self.probs)
+        counts = binomial.enumerate_support(expand=False)[1:]
+        weights = torch.exp(binomial.log_prob(counts))
+        return ways + (weights * torch.lgamma(counts + 1)).sum((0, -1))
 
     def sample(self, sample_shape: Any = ()) -> Any:
         drawn = self._categorical.sample((self.total_count, *sample_shape))
         return torch.one_hot(drawn, self._categorical._num_events).sum(0).to(self.probs.dtype)
 
     def log_prob(self, value: Any) -> Any:
+        self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return (
             torch.lgamma(value.sum(-1) + 1)

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from .. import _surface as _torch
+from .._autograd.backward import grad
 from .._autograd.grad_mode import no_grad
 from .._core.size import Size
 from .._core.tensor import Tensor
@@ -13,6 +14,7 @@ from . import constraints
 from .utils import lazy_property
 
 torch: Any = _torch
+_HOME = __name__.rpartition(".")[0]
 
 
 class Distribution:
@@ -30,6 +32,14 @@ class Distribution:
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
+            if "arg_constraints" not in {
+                name for kind in type(self).__mro__ if kind is not Distribution for name in vars(kind)
+            }:
+                warnings.warn(
+                    f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the "
+                    "distribution with `validate_args=False` to turn off validation.",
+                    stacklevel=2,
+                )
             for name, constraint in self.arg_constraints.items():
                 if constraints.is_dependent(constraint):
                     continue
@@ -86,7 +96,7 @@ class Distribution:
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The same distribution with its parameters expanded."""
         shape = Size(batch_shape)
-        expanded = self.__class__.__new__(self.__class__)
+        expanded = self.__class__.__new__(self.__class__) if _instance is None else _instance
         expanded.__dict__.update(self.__dict__)
         # Cached forms of the parameters are dropped where the class computes them.
         for name, value in self.__dict__.items():
@@ -97,6 +107,16 @@ class Distribution:
                 expanded.__dict__[name] = value.expand(shape)
         expanded._batch_shape = shape
         return expanded
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """The object that `expand` fills: a subclass with another constructor must give one."""
+        own = next(kind for kind in type(self).__mro__ if "__init__" in vars(kind))
+        if _instance is None and own is not cls and not own.__module__.startswith(_HOME):
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also define a "
+                "custom .expand() method."
+            )
+        return type(self).__new__(type(self)) if _instance is None else _instance
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """A draw of the shape `sample_shape + batch_shape + event_shape`, without gradients."""
@@ -155,6 +175,11 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
+            warnings.warn(
+                f"{type(self)} does not define `support` to enable sample validation. Please initialize the distribution with "
+                "`validate_args=False` to turn off validation.",
+                stacklevel=3,
+            )
             return
         if not bool(support.check(value).all()):
             raise ValueError(
@@ -169,4 +194,28 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """Distributions whose log density is linear in some statistics."""
+    """Distributions whose log density is linear in some statistics; entropies come from their log-normalizers.
+
+    Subclasses have `_natural_params`, `_log_normalizer(*natural_params)` and `_mean_carrier_measure`.
+    """
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        raise NotImplementedError
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise NotImplementedError
+
+    def entropy(self) -> Any:
+        result = -self._mean_carrier_measure
+        natural = [parameter.detach().requires_grad_() for parameter in self._natural_params]
+        normalizer = self._log_normalizer(*natural)
+        gradients = grad(normalizer.sum(), natural, create_graph=True)
+        result = result + normalizer
+        for parameter, gradient in zip(natural, gradients, strict=True):
+            result = result - (parameter * gradient).reshape((*self._batch_shape, -1)).sum(-1)
+        return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,9 @@ from .. import _surface as _torch
 from .continuous import Beta, Dirichlet, Exponential, Gamma, Laplace, Normal, Uniform
 from .discrete import Bernoulli, Binomial, Categorical, Geometric, OneHotCategorical, Poisson
 from .distribution import Distribution
-from .multivariate import Independent, MultivariateNormal, sum_rightmost
+from .multivariate import Independent, MultivariateNormal
 from .transformed import TransformedDistribution
+from .utils import _sum_rightmost
 
 torch: Any = _torch
 
@@ -36,8 +38,17 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
     fitting = [pair for pair in _KNOWN if isinstance(p, pair[0]) and isinstance(q, pair[1])]
     if not fitting:
         raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}")
-    best = min(fitting, key=lambda pair: (type(p).__mro__.index(pair[0]), type(q).__mro__.index(pair[1])))
-    return _KNOWN[best](p, q)
+    places = {pair: (type(p).__mro__.index(pair[0]), type(q).__mro__.index(pair[1])) for pair in fitting}
+    left = min(fitting, key=lambda pair: places[pair])
+    right = min(fitting, key=lambda pair: places[pair][::-1])
+    if _KNOWN[left] is not _KNOWN[right]:
+        warnings.warn(
+            f"Ambiguous kl_divergence({type(p).__name__}, {type(q).__name__}). "
+            f"Please register_kl({left[0].__name__}, {right[1].__name__})",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return _KNOWN[left](p, q)
 
 
 @register_kl(Normal, Normal)
@@ -148,13 +159,12 @@ def _multivariate_normal(p: Any, q: Any) -> Any:
 @register_kl(Independent, Independent)
 def _independent(p: Any, q: Any) -> Any:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError("KL of Independent distributions with different reinterpreted_batch_ndims")
-    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+        raise NotImplementedError
+    return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: Any, q: Any) -> Any:
-    if [type(t) for t in p.transforms] != [type(t) for t in q.transforms] or p.event_shape != q.event_shape:
-        raise NotImplementedError("KL of distributions with different transforms")
-    own = kl_divergence(p.base_dist, q.base_dist)
-    return sum_rightmost(own, len(p.event_shape) - len(p.base_dist.event_shape))
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError
+    return kl_divergence(p.base_dist, q.base_dist)

@@ -10,9 +10,16 @@ from .._core.size import Size
 from . import constraints
 from .discrete import Categorical
 from .distribution import Distribution
-from .utils import _standard_normal, lazy_property
+from .utils import _standard_normal, _sum_rightmost, lazy_property
 
 torch: Any = _torch
+
+
+def _precision_to_scale_tril(precision: Any) -> Any:
+    """The factor of an inverse from the factor of the reversed matrix: an inverse may be no more definite."""
+    factor = torch.flip(torch.linalg_cholesky(torch.flip(precision, (-2, -1))), (-2, -1)).mT
+    eye = torch.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
+    return torch.linalg_solve_triangular(factor, eye.expand(factor.shape), upper=False)
 
 
 class MultivariateNormal(Distribution):
@@ -26,6 +33,7 @@ class MultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
+    _shared_parameters = ("_unbroadcasted_scale_tril",)
 
     def __init__(
         self,
@@ -58,7 +66,7 @@ class MultivariateNormal(Distribution):
         elif covariance_matrix is not None:
             self._unbroadcasted_scale_tril = torch.linalg_cholesky(covariance_matrix)
         else:
-            self._unbroadcasted_scale_tril = torch.linalg_cholesky(torch.linalg_inv(precision_matrix))
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(precision_matrix)
 
     @lazy_property
     def scale_tril(self) -> Any:
@@ -137,18 +145,13 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Any) -> Any:
-        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Any:
-        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"
-
-
-def sum_rightmost(value: Any, dims: int) -> Any:
-    """The sum over the last `dims` dims."""
-    return value if not dims else value.flatten(value.ndim - dims).sum(-1)
 
 
 class MixtureSameFamily(Distribution):
@@ -170,7 +173,9 @@ class MixtureSameFamily(Distribution):
 
     mixture_distribution = property(lambda self: self._mixture_distribution)
     component_distribution = property(lambda self: self._component_distribution)
-    support = property(lambda self: self._component_distribution.support)  # type: ignore[assignment]
+    support = constraints.dependent_property(  # type: ignore[assignment]
+        lambda self: constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
+    )
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         shape = (*batch_shape, self._num_component)

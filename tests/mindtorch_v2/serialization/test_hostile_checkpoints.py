@@ -112,6 +112,7 @@ def test_references_and_circles_stay():
         assert load(zipped(pickle.dumps(filled, 4))) == filled
 
 
+@pytest.mark.filterwarnings("ignore:pickle_load_args")
 def test_text_of_python_2():
     assert load(zipped(b"U\x02\xc3\xa9.")) == "é"
     assert load(zipped(b"T\x02\0\0\0\xc3\xa9."), encoding="latin1") == "Ã©"

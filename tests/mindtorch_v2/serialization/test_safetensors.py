@@ -127,7 +127,7 @@ def test_storages_of_files(tmp_path):
     assert storage.tolist() == [0, 1, 9, 9, 4, 5] and path.read_bytes() == bytes(range(8))
     torch.UntypedStorage.from_file(path, True, 10)[0] = 7
     assert path.read_bytes() == bytes([7, *range(1, 8), 0, 0])
-    with pytest.raises(RuntimeError, match="is smaller than the 99 bytes"):
+    with pytest.raises(RuntimeError, match="smaller than the required mapping size <99>"):
         torch.UntypedStorage.from_file(path, False, 99)
     with pytest.raises(RuntimeError, match="step of 2"):
         storage[::2]

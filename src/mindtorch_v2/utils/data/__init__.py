@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from . import distributed
-from .collate import default_collate, default_convert
-from .dataloader import DataLoader, _SingleProcessDataLoaderIter
+from . import _utils, distributed
+from ._utils.collate import default_collate, default_convert
+from ._utils.worker import get_worker_info
+from .dataloader import DataLoader, _DatasetKind, _SingleProcessDataLoaderIter
 from .dataset import ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split
 from .distributed import DistributedSampler
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
-from .worker import get_worker_info
 
 __all__ = [
     "BatchSampler",
@@ -26,7 +26,9 @@ __all__ = [
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
+    "_DatasetKind",
     "_SingleProcessDataLoaderIter",
+    "_utils",
     "default_collate",
     "default_convert",
     "distributed",

@@ -55,8 +55,8 @@ class StackDataset(Dataset[Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
             raise ValueError(
-                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, "
-                "but both types are given."
+                "Supported either ``tuple``- (via ``args``) or"
+                "``dict``- (via ``kwargs``) like input/output, but both types are given."
             )
         if not args and not kwargs:
             raise ValueError("At least one dataset should be passed")
@@ -71,8 +71,26 @@ class StackDataset(Dataset[Any]):
             return {name: dataset[index] for name, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
 
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
+        """Several samples at once, by the datasets' own `__getitems__` where they have one."""
+        if isinstance(self.datasets, dict):
+            columns = {name: _items(dataset, indices) for name, dataset in self.datasets.items()}
+            return [{name: column[at] for name, column in columns.items()} for at in range(len(indices))]
+        rows = zip(*(_items(dataset, indices) for dataset in self.datasets), strict=True)
+        return list(rows) if indices else []
+
     def __len__(self) -> int:
         return self._length
+
+
+def _items(dataset: Any, indices: list[Any]) -> Sequence[Any]:
+    many = getattr(dataset, "__getitems__", None)
+    if not callable(many):
+        return [dataset[index] for index in indices]
+    items: Sequence[Any] = many(indices)
+    if len(items) != len(indices):
+        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}")
+    return items
 
 
 class ConcatDataset(Dataset[T_co]):

@@ -110,7 +110,7 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        return iter(torch.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist())
+        yield from torch.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist()
 
     def __len__(self) -> int:
         return self.num_samples

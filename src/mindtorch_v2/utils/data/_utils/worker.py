@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import queue
 import random
 import traceback
 from collections.abc import Callable
@@ -9,8 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import _surface as torch
+from .... import _surface as torch
+from ....multiprocessing.reductions import init_reductions
 from .fetch import make_fetcher
+
+# How often a worker looks whether its parent is still there, in seconds.
+MP_STATUS_CHECK_INTERVAL = 5.0
 
 
 class WorkerInfo:
@@ -37,6 +43,12 @@ class Failure:
         except Exception:
             raise RuntimeError(self.text) from None
         raise error
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Four numbers of 32 bits that seed NumPy's generator in a worker: no two workers share them."""
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return [int(n) for n in np.random.SeedSequence(entropy).generate_state(4)]
 
 
 class StreamEnd:
@@ -71,7 +83,9 @@ def run(
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     random.seed(seed)
-    np.random.seed(seed % (1 << 32))
+    np.random.seed(_generate_state(seed - worker, worker))
+    init_reductions()
+    parent = os.getppid()
     _info = WorkerInfo(worker, count, seed, dataset)
     failure = None
     try:
@@ -81,8 +95,15 @@ def run(
     except Exception as error:
         failure = Failure(error, f"in DataLoader worker process {worker}")
     while True:
-        task = tasks.get()
+        try:
+            task = tasks.get(timeout=MP_STATUS_CHECK_INTERVAL)
+        except queue.Empty:
+            if os.getppid() != parent:  # nobody waits any more
+                return
+            continue
         if task is None:
+            results.cancel_join_thread()  # what was not fetched is not wanted
+            results.close()
             return
         number, indices, recording = task
         if failure is not None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from .dataset import IterableDataset
+from ..dataset import IterableDataset
 
 Fetcher = Callable[[Any], Any]
 
