@@ -17,6 +17,7 @@ from .views.events import DeviceType
 if TYPE_CHECKING:
     from .formats import TraceError
     from .formats.validate import validate
+    from .notebook import load_ipython_extension, unload_ipython_extension
     from .on_demand import serve_on_demand
     from .results.loaded import load
     from .results.torch_profiles import from_torch, trace_handler
@@ -39,6 +40,7 @@ __all__ = [
     "kineto_available",
     "live_tensors",
     "load",
+    "load_ipython_extension",
     "profile",
     "profiler",
     "record_function",
@@ -47,6 +49,7 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
     "trace_handler",
+    "unload_ipython_extension",
     "validate",
 ]
 
@@ -57,8 +60,10 @@ _LAZY = {
     "from_torch": "results.torch_profiles",
     "live_tensors": "session.live_tensors",
     "load": "results.loaded",
+    "load_ipython_extension": "notebook",
     "serve_on_demand": "on_demand",
     "trace_handler": "results.torch_profiles",
+    "unload_ipython_extension": "notebook",
     "validate": "formats.validate",
 }
 

@@ -1,0 +1,121 @@
+"""`%load_ext mindtorch_v2.profiler`: the magic `%%profile` of Jupyter and IPython."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import base64
+import os
+import shlex
+import tempfile
+from typing import Any
+
+from ._io.markup import html_text
+from .profiler import profile
+
+# option -> argument of profile()
+_OPTIONS = {
+    "stack": "with_stack",
+    "memory": "profile_memory",
+    "shapes": "record_shapes",
+    "modules": "with_modules",
+    "flops": "with_flops",
+}
+_HEIGHT = 700  # of a report in a cell, in pixels
+
+
+class _Report:
+    """The page of a recording as a cell's output. It has a document of its own, so that its script sees nothing else."""
+
+    def __init__(self, page: str) -> None:
+        self._page = page
+
+    def _repr_html_(self) -> str:
+        encoded = base64.b64encode(self._page.encode()).decode()
+        return (
+            f'<iframe title="{html_text("Profile")}" sandbox="allow-scripts" '
+            f'style="width:100%;height:{_HEIGHT}px;border:1px solid #ccc" src="data:text/html;base64,{encoded}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<report of a profile, {len(self._page):,} characters>"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="%%profile", description="Profile the cell.", exit_on_error=False, add_help=False)
+    for option, keyword in _OPTIONS.items():
+        parser.add_argument(f"--{option}", action="store_true", help=f"profile({keyword}=True)")
+    parser.add_argument("--all", action="store_true", help="all of these")
+    parser.add_argument("--report", action="store_true", help="show the report instead of the table")
+    parser.add_argument("--save", metavar="FILE", default=None, help="also write the recording to a file, .mtp")
+    parser.add_argument("name", nargs="?", default=None, help="a variable for the profile")
+    return parser
+
+
+def profile_cell(shell: Any, line: str, cell: str) -> Any:
+    """Run a cell under a profile; returns what the notebook is to show: the averages, or the report.
+
+    The cell is compiled here and not given back to the shell, so that none of the notebook's own frames are recorded. The value
+    of its last expression is shown above.
+    """
+    try:
+        args, unknown = _parser().parse_known_args(shlex.split(line))
+    except argparse.ArgumentError as error:
+        raise ValueError(f"%%profile: {error}") from None
+    if unknown:
+        raise ValueError(f"%%profile: unknown arguments {' '.join(unknown)}\n{_parser().format_usage()}")
+    if args.name is not None and not args.name.isidentifier():
+        raise ValueError(f"%%profile: {args.name!r} is no name of a variable")
+    source = shell.transform_cell(cell)
+    body, value = _compiled(source, _file_name(shell, source))
+    options = {keyword: getattr(args, option) or args.all for option, keyword in _OPTIONS.items()}
+    last = None
+    prof = profile(**options)
+    try:
+        with prof:
+            exec(body, shell.user_ns)
+            if value is not None:
+                last = eval(value, shell.user_ns)
+    finally:
+        if args.name is not None:
+            shell.user_ns[args.name] = prof
+    if args.save is not None:
+        prof.save(args.save)
+    if last is not None:
+        shell.displayhook(last)
+    return _Report(_page(prof)) if args.report else prof.key_averages()
+
+
+def _compiled(source: str, name: str) -> tuple[Any, Any]:
+    """The code of a cell, and that of its last expression apart, if it ends with one whose value a notebook shows."""
+    tree = ast.parse(source, name)
+    value = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
+        last = tree.body.pop()
+        assert isinstance(last, ast.Expr)
+        value = compile(ast.Expression(last.value), name, "eval")
+    return compile(tree, name, "exec"), value
+
+
+def _file_name(shell: Any, source: str) -> str:
+    """The name under which tracebacks and stacks find the cell's lines."""
+    cache = getattr(getattr(shell, "compile", None), "cache", None)
+    return "<cell>" if cache is None else str(cache(source, shell.execution_count))
+
+
+def _page(prof: profile) -> str:
+    with tempfile.TemporaryDirectory(prefix="mtprof-") as folder:
+        path = os.path.join(folder, "report.html")
+        prof.export_html(path, title="Cell")
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register `%%profile`: what `%load_ext mindtorch_v2.profiler` calls."""
+    shell.register_magic_function(lambda line, cell: profile_cell(shell, line, cell), "cell", "profile")
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take the magic away: what `%unload_ext` calls."""
+    shell.magics_manager.magics["cell"].pop("profile", None)
