@@ -8,10 +8,12 @@ import base64
 import os
 import shlex
 import tempfile
+from types import FunctionType
 from typing import Any
 
 from ._io.markup import html_text
 from .profiler import profile
+from .recording.python_calls.stream import OUTERMOST
 
 # option -> argument of profile()
 _OPTIONS = {
@@ -69,16 +71,19 @@ def profile_cell(shell: Any, line: str, cell: str) -> Any:
     source = shell.transform_cell(cell)
     body, value = _compiled(source, _file_name(shell, source))
     options = {keyword: getattr(args, option) or args.all for option, keyword in _OPTIONS.items()}
-    last = None
+    last, namespace = None, shell.user_ns
+    # Functions, since exec() and eval() would be rows of the recording. Code of a module has its globals as locals.
+    run_body = FunctionType(body, namespace)
+    run_value = None if value is None else FunctionType(value, namespace)
     prof = profile(**options)
     try:
         with prof:
-            exec(body, shell.user_ns)
-            if value is not None:
-                last = eval(value, shell.user_ns)
+            run_body()
+            if run_value is not None:
+                last = run_value()
     finally:
         if args.name is not None:
-            shell.user_ns[args.name] = prof
+            namespace[args.name] = prof
     if args.save is not None:
         prof.save(args.save)
     if last is not None:
@@ -109,6 +114,10 @@ def _page(prof: profile) -> str:
         prof.export_html(path, title="Cell")
         with open(path, encoding="utf-8") as file:
             return file.read()
+
+
+# The frames of the notebook itself are not the cell's.
+OUTERMOST.add(profile_cell.__code__)
 
 
 def load_ipython_extension(shell: Any) -> None:

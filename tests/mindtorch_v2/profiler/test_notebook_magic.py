@@ -55,7 +55,9 @@ def test_stacks_begin_in_the_cell(shell):
     shell.run("prof --stack", "def step():\n    return torch.ones(2).add(1)\nstep()\n")
     stacks = [event.stack for event in shell.user_ns["prof"].events() if event.name == "aten::add"]
     assert stacks and all(any("step" in frame for frame in stack) for stack in stacks)
-    assert not any("IPython" in frame or "ipykernel" in frame for stack in stacks for frame in stack)
+    assert all(stack[-1] == "<cell>(3): <module>" for stack in stacks)
+    calls = [event.name for event in shell.user_ns["prof"].events() if event["kind"] == "python"]
+    assert not any("test_notebook_magic" in name for name in calls)
 
 
 def test_the_report_is_shown_in_the_cell_and_the_recording_saved(shell, tmp_path):

@@ -181,10 +181,14 @@ def _is_hidden(what: CodeType | OpenFrame | str, called_from_hidden: bool) -> bo
 _origins: dict[str, int] = {}  # by file name
 
 
+# Functions that run a user's program inside another one, such as a notebook: a stack ends where they begin.
+OUTERMOST: set[CodeType] = set()
+
+
 def _open_frames(frame: FrameType | None, traces: Callable[[CodeType], bool]) -> tuple[list[OpenFrame], list[int]]:
     """The frames of a stack whose code is traced, outermost first, and how far each one's caller had come."""
     frames: list[FrameType] = []
-    while frame is not None:
+    while frame is not None and frame.f_code not in OUTERMOST:
         if frame.f_code is USER_CODE_CALL:
             frame = _untraced_call(frame)
         if traces(frame.f_code):
