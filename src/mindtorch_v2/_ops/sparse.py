@@ -294,8 +294,8 @@ METHODS = {
     "_nnz": lambda self: _sparse(self, "_nnz")._entries.shape[0],
     "_indices": lambda self: _sparse(self, "_indices")._coordinates,
     "_values": lambda self: _sparse(self, "_values")._entries,
-    "sparse_dim": lambda self: _sparse(self, "sparse_dim")._coordinates.shape[0],
-    "dense_dim": lambda self: _sparse(self, "dense_dim")._entries.ndim - 1,
+    "sparse_dim": lambda self: self._coordinates.shape[0] if self._keys & SPARSE else 0,
+    "dense_dim": lambda self: self._entries.ndim - 1 if self._keys & SPARSE else self.ndim,
 }
 PROPERTIES = {"layout": property(lambda self: sparse_coo if self._keys & SPARSE else strided)}
 FUNCTIONS = {"sparse_coo_tensor": sparse_coo_tensor}

@@ -120,6 +120,9 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     """The coordinates, in a tensor of that shape, of positions in the flattened one."""
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices._array.dtype.kind == "b":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, int | Sequence):
+        kind = str(type(shape)).replace("mindtorch_v2.", "torch.")
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {kind}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     for size in sizes:
         if not isinstance(size, int):

@@ -63,6 +63,8 @@ def index_error(error, self, indices):
     if "could not be broadcast" in text:
         shapes = ", ".join(str(list(i.shape)) for i in indices if i is not None)
         return IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
+    if "empty axes" in text or text.endswith("with size 0"):
+        return IndexError("index is out of bounds for dimension with size 0")
     return IndexError(text.replace("for axis", "for dimension"))
 
 
@@ -196,8 +198,11 @@ def put_at(out, indices, values, accumulate):
         if values.dtype != out.dtype:
             values = number_of(values.item(), out.dtype)
     if values.dtype != out.dtype:
-        if _shape_at(out, indices) is None:
+        wanted = _shape_at(out, indices)
+        if wanted is None:
             raise IndexError("index is out of bounds for dimension with size 0")
+        if not _broadcasts(values.shape, wanted):
+            raise _put_mismatch(out, indices, values)
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{scalar_name(out)} for the destination and {scalar_name(values)} for the source."

@@ -181,6 +181,9 @@ def _declare_border_pad(kind, sources, dims):
         doc=_DOCS[name],
     )
     def pad_op(self, padding):
+        if len(padding) != count:
+            got = f", but got: {len(padding)}" if kind == "reflection" else ""
+            raise RuntimeError(f"padding size is expected to be {count}{got}")
         _check_rank(self, dims, name)
         return _pad_by(self, padding, sources)
 

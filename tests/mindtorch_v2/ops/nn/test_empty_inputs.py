@@ -39,3 +39,13 @@ def test_windows() -> None:
     for shape in ((3, 0, 3), (12, 0), (0, 3), (2, 12, 0)):
         with pytest.raises(RuntimeError, match=f"^{re.escape(_FOLD_WORDS.format(list(shape)))}$"):
             fold(torch.zeros(shape))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_pads_want_two_numbers_for_each_dim(dims: int, count: int) -> None:
+    message = f"^padding size is expected to be {2 * dims}"
+    with pytest.raises(RuntimeError, match=f"{message}$"):
+        getattr(torch.ops.aten, f"replication_pad{dims}d")(torch.zeros(2, 3, *(4,) * dims), [1] * count)
+    with pytest.raises(RuntimeError, match=f"{message}, but got: {count}$"):
+        getattr(torch.ops.aten, f"reflection_pad{dims}d")(torch.zeros(2, 3, *(4,) * dims), [1] * count)
