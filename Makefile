@@ -25,6 +25,9 @@ SEED ?= 1
 # Other projects' programs bring a hundred packages along: they have an environment of their own.
 INTEROP := build/interop
 
+# So do the libraries that use torch.
+ECOSYSTEM := build/ecosystem
+
 # What `make quick` runs: every op by its declaration (values, gradients, shapes, `out=`), autograd, dispatch, modules, optimizers, and
 # how a profile is recorded, kept and read. Left out is what takes minutes: second derivatives, recordings of torch, and what starts
 # processes, browsers or the Ascend simulator (command line, files, reports, imports).
@@ -32,7 +35,7 @@ QUICK := $(addprefix tests/mindtorch_v2/,autograd core dispatch func nn optim op
 	$(addprefix profiler/,assembly recording retention store views)) \
 	--deselect tests/mindtorch_v2/ops/test_registry.py::test_second_derivative
 
-.PHONY: help demo test quick test-all lint format bench compare fuzz-programs attack soak docs stubs reference site clean interop
+.PHONY: help demo test quick test-all lint format bench compare fuzz-programs attack soak docs stubs reference site clean interop ecosystem ecosystem-record
 .NOTPARALLEL:
 
 help:
@@ -46,6 +49,8 @@ help:
 	@echo "make compare every op with PyTorch's own samples, in TORCH_PYTHON=/path/to/python's torch and here"
 	@echo "make fuzz-programs  random programs in TORCH_PYTHON=/path/to/python's torch and here (PROGRAMS=100000, SEED=1)"
 	@echo "make interop open traces in TensorBoard's plugin, HolisticTraceAnalysis, VizTracer and speedscope (needs the network)"
+	@echo "make ecosystem  libraries that use torch, as they are, on this runtime (needs the network)"
+	@echo "make ecosystem-record  write down what they give with TORCH_PYTHON=/path/to/python's torch"
 	@echo "make attack  try to break each promise of docs/reliability.md at length; a line for each, held or broken"
 	@echo "make soak    what takes long: kills, ten million ops, fuzzing, threads (SOAK_MINUTES=30)"
 	@echo "make docs    record the demo and write docs/commands, its pictures and the parity table (needs Chromium)"
@@ -126,6 +131,13 @@ interop: $(INTEROP)/.installed
 	INTEROP_FOLDER=$(INTEROP) $(INTEROP)/venv/bin/python -m pytest -q -W ignore -o pythonpath=tests/interop tests/interop $(PYTEST_ARGS)
 	@cat $(INTEROP)/figures.txt
 
+ecosystem: $(ECOSYSTEM)/.installed
+	ECOSYSTEM=run $(ECOSYSTEM)/venv/bin/python -m pytest -q -n 2 -W ignore -o pythonpath=tests/ecosystem tests/ecosystem $(PYTEST_ARGS)
+
+ecosystem-record: $(ECOSYSTEM)/.installed-torch
+	ECOSYSTEM=record $(ECOSYSTEM)/venv-torch/bin/python -m pytest -q -n 2 -W ignore -o pythonpath=tests/ecosystem \
+		tests/ecosystem $(PYTEST_ARGS)
+
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -153,4 +165,13 @@ $(INTEROP)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(INTEROP)/venv
 	$(INTEROP)/venv/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[interop]'
 	if command -v npm > /dev/null; then npm install --prefix $(INTEROP) --no-audit --no-fund --silent speedscope@1; fi
+	@touch $@
+
+$(ECOSYSTEM)/.installed: tests/ecosystem/libraries.txt tests/ecosystem/install.py
+	$(PYTHON) tests/ecosystem/install.py $(ECOSYSTEM)/venv
+	@touch $@
+
+$(ECOSYSTEM)/.installed-torch: tests/ecosystem/libraries.txt tests/ecosystem/install.py
+	@test -n '$(TORCH_PYTHON)' || { echo "TORCH_PYTHON=/path/to/python names an interpreter that has torch"; exit 1; }
+	'$(TORCH_PYTHON)' tests/ecosystem/install.py --torch '$(TORCH_PYTHON)' $(ECOSYSTEM)/venv-torch
 	@touch $@
