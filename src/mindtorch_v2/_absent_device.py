@@ -46,6 +46,7 @@ def absent(name: str) -> dict[str, Any]:
             "set_rng_state",
             "synchronize",
             "init",
+            "initial_seed",
         )
     }
     # Scripts seed every device and tidy up before they know whether it exists; torch lets them.
@@ -60,12 +61,31 @@ def absent(name: str) -> dict[str, Any]:
             "seed_all",
             "reset_peak_memory_stats",
             "reset_max_memory_allocated",
+            "reset_max_memory_cached",
+            "reset_accumulated_memory_stats",
         )
     }
     functions |= {
         "is_available": constant("is_available", False),
         "is_initialized": constant("is_initialized", False),
         "device_count": constant("device_count", 0),
+    }
+
+    def get_rng_state_all() -> list[Any]:
+        """The states of all devices' generators: none."""
+        return []
+
+    def set_rng_state_all(new_states: Any) -> None:
+        """Set the generators of all devices, one state for each; AssertionError for more than none."""
+        if len(list(new_states)):
+            raise AssertionError(message)
+
+    functions |= {
+        "get_rng_state_all": get_rng_state_all,
+        "set_rng_state_all": set_rng_state_all,
+        "is_bf16_supported": constant("is_bf16_supported", False),
+        "is_current_stream_capturing": constant("is_current_stream_capturing", False),
+        "default_generators": (),
     }
     functions |= {
         f: constant(f, 0) for f in ("max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 from .._absent_device import absent
@@ -10,7 +10,7 @@ from .._lazy_imports import lazy_exports as _lazy_exports
 
 globals().update(absent("CUDA"))
 # `amp` stands on the optimizers: scripts that only ask `is_available()` do without.
-__getattr__, __dir__ = _lazy_exports(__name__, ("amp", "nvtx"))
+__getattr__, __dir__ = _lazy_exports(__name__, ("amp", "nvtx", "random"))
 
 has_half = False
 
@@ -41,11 +41,28 @@ class device(_NeedsCuda):
     """Chooses a CUDA device inside a block."""
 
 
-def stream(stream: Stream | None) -> AbstractContextManager[None]:
+class StreamContext:
+    """Works on a stream inside a block; None, the only one there can be, changes nothing."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        if stream is not None:
+            raise TypeError(f"StreamContext(): expected None, since no CUDA stream exists, got {type(stream).__name__}")
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+def stream(stream: Stream | None) -> StreamContext:
     """Work on a stream inside a block; None, the only one there can be, changes nothing."""
-    if stream is not None:
-        raise TypeError(f"stream(): expected None, since no CUDA stream exists, got {type(stream).__name__}")
-    return nullcontext()
+    return StreamContext(stream)
+
+
+class graph(_NeedsCuda):
+    """Captures work of a CUDA device inside a block."""
 
 
 class device_of(nullcontext[None]):

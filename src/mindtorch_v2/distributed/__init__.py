@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from .._lazy_imports import lazy_exports as _lazy_exports
+
 __all__ = [
     "Backend",
     "ProcessGroup",
@@ -56,8 +58,8 @@ class group:
 
 
 def is_available() -> bool:
-    """Whether the module exists: it does, for scripts that ask."""
-    return True
+    """Whether processes can form groups: they cannot, and libraries leave out what needs them."""
+    return False
 
 
 def is_initialized() -> bool:
@@ -107,3 +109,5 @@ def destroy_process_group(group: Any = None) -> None:
 all_gather = all_reduce = barrier = broadcast = get_backend = _no_group
 all_gather_object = broadcast_object_list = _no_group
 get_rank = get_world_size = _no_group
+
+__getattr__, __dir__ = _lazy_exports(__name__, ("device_mesh", "optim", "tensor"))

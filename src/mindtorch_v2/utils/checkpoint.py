@@ -31,9 +31,11 @@ __all__ = [
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
@@ -90,6 +92,19 @@ def check_backward_validity(inputs: Sequence[Any]) -> None:
     """Warn if nothing that goes in requires grad."""
     if not any(value.requires_grad for value in inputs if isinstance(value, Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The indices and generators' states of the accelerators that tensors among the arguments are on; empty for the CPU's."""
+    if any(isinstance(each, Tensor) and each.device.type not in ("cpu", "meta") for each in args):
+        raise NotImplementedError("torch.utils.checkpoint.get_device_states: the generators of NPUs cannot be read")
+    return [], []
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
+    """Set the generators of accelerators to states that `get_device_states` gave."""
+    if len(devices) or len(states):
+        raise NotImplementedError("torch.utils.checkpoint.set_device_states: the generators of NPUs cannot be set")
 
 
 class _Surroundings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import typing
 
 import pytest
 
@@ -156,3 +157,67 @@ def test_build_information():
 def test_functions_have_the_name_they_are_found_by():
     functions = {name: value for name, value in vars(torch).items() if type(value) is type(lambda: 0) and name[0] != "_"}
     assert {name: value.__name__ for name, value in functions.items() if value.__name__ != name} == {}
+
+
+def test_type_hints_of_modules_can_be_evaluated():
+    class Net(torch.nn.Module):
+        size: int
+
+    hints = typing.get_type_hints(Net)
+    assert hints["size"] is int and hints["_modules"] == dict[str, torch.nn.Module | None]
+
+
+def test_marks_for_the_compiler_change_nothing():
+    x = torch.ones(2)
+    for mark in (torch._dynamo.mark_dynamic, torch._dynamo.maybe_mark_dynamic, torch._dynamo.mark_static):
+        assert mark(x, 0) is None
+    assert torch._dynamo.mark_static_address(x) is None and torch._dynamo.graph_break() is None
+    assert torch._dynamo.assume_constant_result(len) is len is torch._dynamo.disallow_in_graph(len)
+    model = torch.nn.Linear(2, 2)
+    assert isinstance(torch.compile(model), torch._dynamo.eval_frame.OptimizedModule)
+    assert not isinstance(model, torch._dynamo.OptimizedModule)
+    assert issubclass(torch._dynamo.exc.Unsupported, RuntimeError)
+    with torch.compiler.set_stance("force_eager"):
+        assert torch.compiler.compile(abs)(-1) == 1
+    with pytest.raises(RuntimeError, match="invalid torch.compile stance 'fast'"):
+        torch.compiler.set_stance("fast")
+
+
+def test_mask_functions_run_under_the_mode_of_vmap():
+    from mindtorch_v2._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+    table = torch.tensor([[True, False], [False, True]])
+    with TransformGetItemToIndex():
+        answers = torch.vmap(lambda i: table[i, 1])(torch.tensor([0, 1]))
+    assert answers.tolist() == [False, True]
+
+
+def test_cuda_without_devices():
+    assert torch.cuda.get_rng_state_all() == [] and torch.cuda.random.set_rng_state_all([]) is None
+    assert torch.cuda.default_generators == () and not torch.xpu.is_bf16_supported()
+    with torch.cuda.StreamContext(None) as stream:
+        assert stream is None
+    with pytest.raises(RuntimeError, match="requires CUDA support"):
+        torch.cuda.graph(None)
+    with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+        torch.cuda.initial_seed()
+
+
+def test_names_of_distributed_tensors():
+    from mindtorch_v2.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+
+    assert not isinstance(torch.ones(2), DTensor)
+    assert Shard(1) == Shard(1) != Shard(0) and Shard(1).is_shard(1) and not Shard(1).is_shard(0)
+    assert Replicate().is_replicate() and Partial().is_partial("sum") and repr(Shard(0)) == "Shard(dim=0)"
+    for call in (lambda: distribute_tensor(torch.ones(2)), lambda: torch.distributed.device_mesh.DeviceMesh("cpu", [0])):
+        with pytest.raises(NotImplementedError, match="no communication backends"):
+            call()
+
+
+def test_states_of_generators_around_checkpoints():
+    from mindtorch_v2.utils.checkpoint import get_device_states, set_device_states
+
+    assert get_device_states(torch.ones(2), 3) == ([], [])
+    set_device_states([], [])
+    with pytest.raises(NotImplementedError, match="NPUs"):
+        set_device_states([0], [torch.get_rng_state()])

@@ -10,6 +10,7 @@ from typing import Any, Self
 from ..._core.tensor import Tensor
 from ..._core.threads import ThreadState, threads
 from ..._dispatch import entry_globals
+from . import _attributes
 from ._attributes import (
     AttributeMixin,
     _global_buffer_registration_hooks,
@@ -374,3 +375,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """The old kind of backward hook, for every module."""
     return _register_global_backward_hook(hook, False)
+
+
+# typing.get_type_hints() of a module's class evaluates the annotations of its bases where they stand.
+_attributes.Module = Module  # type: ignore[misc]
