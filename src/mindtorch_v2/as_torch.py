@@ -4,7 +4,9 @@
     mindtorch_v2.as_torch.install()
     import torch                          # mindtorch_v2 itself, and so for every `torch.x.y`
 
-or, for a whole script, `python -m mindtorch_v2.as_torch script.py arguments ...`.
+or, for a whole program, `python -m mindtorch_v2.as_torch script.py arguments ...`, or `-m package` in place of the script.
+Python processes that such a program starts, as launchers and data loaders do, have the alias as well: they inherit
+`environment()`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
+import runpy
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -23,10 +27,12 @@ from types import ModuleType
 
 from ._core.restoring import Actions, restoring
 
-__all__ = ["install", "installed", "is_installed", "run", "uninstall"]
+__all__ = ["environment", "install", "installed", "is_installed", "run", "run_module", "uninstall"]
 
 _PACKAGE = "mindtorch_v2"
 _TORCH = "torch"
+_VARIABLE = "MINDTORCH_AS_TORCH"
+_HOOK_FOLDER = str(Path(__file__).with_name("_as_torch_site"))
 
 
 def _ours(name: str) -> str:
@@ -62,7 +68,11 @@ class _Alias(MetaPathFinder, Loader):
             return None
         if importlib.util.find_spec(_ours(name)) is None:
             # Not None: the finders after this one would look into this package's folders under torch's name.
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+            raise ModuleNotFoundError(
+                f"No module named {name!r}: {_PACKAGE} stands in for torch and does not have it. What it does not support, "
+                "and what to use instead, is listed in docs/compatibility.md",
+                name=name,
+            )
         return ModuleSpec(name, self)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -121,6 +131,41 @@ def installed(undo: Actions) -> None:
     install()
 
 
+def environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Environment variables under which every Python process has the alias: `base`, or this process's, with two changed.
+
+    `MINDTORCH_AS_TORCH=1` asks for it, and a folder in front of PYTHONPATH has the `sitecustomize` that obeys. Nothing is
+    imported before torch is. A variable of "0" or none leaves a process as it is.
+    """
+    changed = dict(os.environ if base is None else base)
+    source = str(Path(__file__).parents[1])
+    kept = [entry for entry in changed.get("PYTHONPATH", "").split(os.pathsep) if entry and entry not in (_HOOK_FOLDER, source)]
+    # The package must be found by the processes, too, wherever this one found it.
+    changed["PYTHONPATH"] = os.pathsep.join([_HOOK_FOLDER, *kept, source])
+    changed[_VARIABLE] = "1"
+    return changed
+
+
+@restoring
+def _in_processes_too(undo: Actions) -> None:
+    """Processes started inside the block have the alias."""
+    before = {name: os.environ.get(name) for name in ("PYTHONPATH", _VARIABLE)}
+    for name, value in before.items():
+        undo.append(partial(os.environ.pop, name, None) if value is None else partial(os.environ.__setitem__, name, value))
+    os.environ.update(environment())
+
+
+def run_module(name: str, arguments: Sequence[str] = ()) -> dict[str, object]:
+    """Run a module or package as `python -m name arguments ...` would, with `torch` being this package; returns its globals."""
+    argv = sys.argv
+    with installed(), _in_processes_too():
+        try:
+            sys.argv = [name, *arguments]
+            return runpy.run_module(name, run_name="__main__", alter_sys=True)
+        finally:
+            sys.argv = argv
+
+
 def run(script: str | os.PathLike[str], arguments: Sequence[str] = ()) -> dict[str, object]:
     """Run a script as `python script arguments ...` would, with `torch` being this package; returns its globals."""
     path = os.fspath(script)
@@ -131,7 +176,7 @@ def run(script: str | os.PathLike[str], arguments: Sequence[str] = ()) -> dict[s
     with open(path, "rb") as file:
         code = compile(file.read(), main.__file__, "exec")
     argv, first, outer = sys.argv, sys.path[0], sys.modules["__main__"]
-    with installed():
+    with installed(), _in_processes_too():
         try:
             sys.argv = [path, *arguments]
             sys.path[0] = os.path.dirname(main.__file__)
@@ -143,10 +188,18 @@ def run(script: str | os.PathLike[str], arguments: Sequence[str] = ()) -> dict[s
 
 
 def _main() -> None:
-    if len(sys.argv) < 2:
-        sys.exit(f"usage: python -m {_PACKAGE}.as_torch script.py [arguments ...]")
     # This file runs as __main__: a script that asks `as_torch` about the alias must meet the one that installed it.
-    importlib.import_module(f"{_PACKAGE}.as_torch").run(sys.argv[1], sys.argv[2:])
+    this = importlib.import_module(f"{_PACKAGE}.as_torch")
+    match sys.argv[1:]:
+        case ["-m", name, *arguments]:
+            this.run_module(name, arguments)
+        case [script, *arguments] if not script.startswith("-"):
+            this.run(script, arguments)
+        case _:
+            sys.exit(
+                f"usage: python -m {_PACKAGE}.as_torch script.py [arguments ...]\n"
+                f"       python -m {_PACKAGE}.as_torch -m module [arguments ...]"
+            )
 
 
 if __name__ == "__main__":

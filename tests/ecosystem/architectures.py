@@ -43,9 +43,21 @@ SIZES = {
 LISTS = {
     "depths": [1, 1, 2, 1], "hidden_sizes": [8, 16, 24, 32], "embed_dims": [8, 16, 24, 32], "num_blocks": [1, 1, 2, 1],
     "layers": [1, 1, 1, 1], "conv_dim": [16], "tdnn_dim": [16], "embed_dim": [16, 32, 48],
+    "num_heads": [2, 2, 4, 4], "num_attention_heads": [2, 2, 2, 2],
 }  # fmt: skip
 # Token ids have to be smaller than the vocabulary.
 TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "cls_token_id", "sep_token_id")
+
+_STAGES = {"image_size": 64, "patch_size": 4, "depths": [1, 1, 1, 1]}
+# What the names of fields do not tell, by model type.
+CHANGES: dict[str, dict[str, Any]] = {
+    "convnext": _STAGES,
+    "convnextv2": _STAGES,
+    "mamba2": {"num_heads": 8, "n_groups": 1},
+    "rwkv": {"attention_hidden_size": 32},
+    "swin": _STAGES | {"window_size": 4, "embed_dim": 16, "num_heads": [2, 2, 4, 4]},
+    "swinv2": _STAGES | {"window_size": 4, "embed_dim": 16, "num_heads": [2, 2, 4, 4]},
+}
 
 # The kinds of models, most telling first: the first that has the configuration's class is built.
 KINDS = (
@@ -88,7 +100,7 @@ def shrink(config: Any) -> Any:
             if isinstance(value, int) and value >= VOCABULARY:
                 _set(config, name, VOCABULARY - 1 - len(name) % 5)
         elif isinstance(value, (list, tuple)) and name in LISTS and value:
-            _set(config, name, (LISTS[name] * 3)[: len(value)])
+            _set(config, name, (LISTS[name] * 8)[: len(value)])
         elif isinstance(value, list) and name in ("layer_types", "block_types", "layers_block_type"):
             _set(config, name, value[:2])
         elif isinstance(value, float) and ("dropout" in name or "drop_" in name or "layerdrop" in name):
@@ -101,19 +113,29 @@ def _set(config: Any, name: str, value: Any) -> None:
         setattr(config, name, value)
 
 
-def small_config(model_type: str, **changes: Any) -> Any:
-    """A small configuration of a model type; its layers attend eagerly, so that both sides run the same ops."""
-    config = shrink(CONFIG_MAPPING[model_type]())
-    if getattr(config, "is_encoder_decoder", False) and getattr(config, "decoder_start_token_id", None) is None:
-        config.decoder_start_token_id = 0
+def small_config(model_type: str) -> Any:
+    """A small configuration of a model type."""
+    kind = CONFIG_MAPPING[model_type]
+    changes = CHANGES.get(model_type, {})
+    default, config = kind(), shrink(kind(**changes))
+    known = inspect.signature(kind.__init__).parameters
+    changed = {
+        name: value for name, value in vars(config).items() if name in known and value != getattr(default, name, None)
+    } | changes
+    with suppress(
+        Exception
+    ):  # made anew, fields that follow from others fit them; not all can be made from all of their fields
+        config = kind(**changed)
     for name, value in changes.items():
         setattr(config, name, value)
+    if getattr(config, "is_encoder_decoder", False) and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = 0
     return config
 
 
-def build(model_type: str, **changes: Any) -> Any:
+def build(model_type: str) -> Any:
     """The model, in evaluation mode, with weights that follow from their names."""
-    config = small_config(model_type, **changes)
+    config = small_config(model_type)
     model = _model_class(type(config))(config)
     count = sum(parameter.numel() for parameter in model.parameters())
     if count > 20_000_000:

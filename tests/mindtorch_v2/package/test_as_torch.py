@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import io
+import os
 import pickle
+import subprocess
 import sys
 from types import ModuleType
 
@@ -44,7 +46,7 @@ def test_modules_keep_their_own_names(alias):
 
 
 def test_what_is_missing_is_missing_under_torchs_name(alias):
-    with pytest.raises(ModuleNotFoundError, match="^No module named 'torch.no_such_module'$") as caught:
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'torch\.no_such_module'.*docs/compatibility") as caught:
         importlib.import_module("torch.no_such_module")
     assert caught.value.name == "torch.no_such_module"
 
@@ -190,3 +192,45 @@ def test_a_script_sees_its_own_path_as_python_has_it(tmp_path, monkeypatch):
     assert found["again"]
     assert (sys.argv, sys.path[0], sys.modules["__main__"]) == before
     sys.modules.pop("beside")
+
+
+def _python(*arguments, environment=None):
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_module_is_run_with_its_arguments(tmp_path):
+    (tmp_path / "tool").mkdir()
+    (tmp_path / "tool" / "__init__.py").touch()
+    (tmp_path / "tool" / "__main__.py").write_text("import sys, torch; print(torch.__name__, sys.argv[1:], __name__)")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    assert _python("-m", "mindtorch_v2.as_torch", "-m", "tool", "-x", "1", environment=environment) == (
+        "mindtorch_v2 ['-x', '1'] __main__\n"
+    )
+
+
+def test_processes_of_a_script_have_the_alias(tmp_path):
+    (tmp_path / "child.py").write_text("import importlib.metadata as m, torch; print(m.version('torch'), torch.__name__)")
+    script = tmp_path / "launch.py"
+    script.write_text("import subprocess, sys; subprocess.run([sys.executable, sys.argv[1]], check=True)")
+    printed = _python("-m", "mindtorch_v2.as_torch", str(script), str(tmp_path / "child.py"))
+    assert printed == f"{mindtorch_v2.__version__} mindtorch_v2\n"
+
+
+def test_the_environment_loads_nothing_before_torch(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("print('the other one')")
+    base = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    environment = as_torch.environment(base)
+    check = "import sys; print('mindtorch_v2' in sys.modules); import torch.nn; print(torch.nn.__name__)"
+    assert _python("-c", check, environment=environment) == "the other one\nFalse\nmindtorch_v2.nn\n"
+    assert as_torch.environment(environment) == environment
+    off = {**environment, "MINDTORCH_AS_TORCH": "0"}
+    assert "_OnDemand" not in _python("-c", "import sys; print(sys.meta_path)", environment=off)
+
+
+def test_running_a_script_restores_the_environment(tmp_path):
+    (tmp_path / "script.py").write_text("import os; seen = os.environ['MINDTORCH_AS_TORCH']")
+    before = dict(os.environ)
+    assert as_torch.run(tmp_path / "script.py")["seen"] == "1"
+    assert dict(os.environ) == before
