@@ -15,6 +15,7 @@ from . import _C as _C
 from . import _VF as _VF
 from . import __config__ as __config__
 from . import _dynamo as _dynamo
+from . import _higher_order_ops as _higher_order_ops
 from . import _utils as _utils
 from . import accelerator as accelerator
 from . import amp as amp
@@ -25,6 +26,7 @@ from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
 from . import distributions as distributions
+from . import export as export
 from . import fft as fft
 from . import func as func
 from . import functional as functional

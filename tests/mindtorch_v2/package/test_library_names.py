@@ -221,3 +221,35 @@ def test_states_of_generators_around_checkpoints():
     set_device_states([], [])
     with pytest.raises(NotImplementedError, match="NPUs"):
         set_device_states([0], [torch.get_rng_state()])
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 8])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan(length, reverse):
+    from mindtorch_v2._higher_order_ops.associative_scan import associative_scan
+
+    x = torch.arange(1.0, 3 * length + 1).reshape(3, length).requires_grad_()
+    expected = x.flip(1).cumsum(1).flip(1) if reverse else x.cumsum(1)
+    result = associative_scan(torch.add, x, 1, reverse=reverse)
+    assert torch.equal(result, expected)
+    result[:, 0].sum().backward()
+    assert x.grad.sum() == (3 * length if reverse else 3)
+
+    # y[i] = a[i] * y[i - 1] + b[i], as state space models compute it.
+    a, b = torch.rand(2, length), torch.rand(2, length)
+    _, y = associative_scan(lambda i, j: (i[0] * j[0], j[0] * i[1] + j[1]), (a, b), -1, combine_mode="generic")
+    state, states = torch.zeros(2), []
+    for i in range(length):
+        state = a[:, i] * state + b[:, i]
+        states.append(state)
+    torch.testing.assert_close(y, torch.stack(states, 1))
+
+
+def test_programs_are_not_exported():
+    assert not isinstance(len, torch.export.ExportedProgram)
+    for call in (torch.export.export, torch.export.save, torch.export.load, torch.export.ExportedProgram):
+        with pytest.raises(NotImplementedError, match="torch.export"):
+            call(None)
+    assert torch.export.Dim("batch", min=2).min == 2
+    with pytest.raises(AssertionError, match="inconsistent min=3, max=2"):
+        torch.export.Dim("batch", min=3, max=2)
