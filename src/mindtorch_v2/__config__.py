@@ -21,3 +21,8 @@ def parallel_info() -> str:
         f"ATen/Parallel:\n\tat::get_num_threads() : {get_num_threads()}\n"
         f"\tat::get_num_interop_threads() : {get_num_interop_threads()}\n"
     )
+
+
+def _cxx_flags() -> str:
+    """The flags of the compiler: none, since nothing was compiled."""
+    return ""

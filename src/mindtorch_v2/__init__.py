@@ -147,6 +147,7 @@ _MORE_MODULES = (
 _NAMES = {
     "._checks": (
         "_assert",
+        "_assert_async",
         "_check",
         "_check_index",
         "_check_is_size",
@@ -156,6 +157,7 @@ _NAMES = {
         "_check_type",
         "_check_value",
         "_check_with",
+        "_debug_has_internal_overlap",
     ),
     "._core.memory_format": ("_mkldnn", "jagged", "sparse_bsc", "sparse_bsr", "sparse_csc", "sparse_csr"),
     "._symbolic_numbers": (

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._core.tensor import Tensor
+from ._dispatch.registry import aten
 
 Message = Callable[[], Any] | None
 
@@ -75,6 +76,25 @@ def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: M
 def _check_tensor_all(cond: Tensor, message: Message = None) -> None:
     """RuntimeError unless all elements of a bool tensor are True."""
     _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
+    """RuntimeError unless the only element of a tensor is not zero."""
+    if not aten.is_nonzero(input):
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+def _debug_has_internal_overlap(input: Tensor) -> int:
+    """Whether elements of a tensor share memory: 0 for none, 1 for some, 2 where strides alone do not tell."""
+    sizes = [(n, step) for n, step in zip(input.shape, input.stride(), strict=True) if n > 1]
+    if any(step == 0 for _, step in sizes):
+        return 1
+    expected = 1
+    for n, step in sorted(sizes, key=lambda pair: pair[1]):
+        if step != expected:
+            return 2
+        expected *= n
+    return 0
 
 
 def _assert(condition: Any, message: str) -> None:

@@ -8,12 +8,13 @@ from typing import Any
 
 from ._core import dtype as dt
 from ._core.blas import get_num_threads, set_num_threads
+from ._core.determinism import Determinism
 from ._core.tensor import Tensor
 from ._core.uninitialized import set_filled
 from ._core.untyped_storage import StorageBase
+from ._core.warn_always import Always
 from ._dispatch.errors import need_tensor
 from ._dispatch.promotion import rank
-from ._ops._support.warn import Always
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -44,8 +45,6 @@ _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
 
 class _Switches:
-    deterministic = False
-    deterministic_warns = False
     fill_memory = True
     matmul_precision = "highest"
     interop_threads = os.cpu_count() or 1
@@ -58,12 +57,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     for value, place in ((mode, "'mode' (position 1)"), (warn_only, "'warn_only'")):
         if not isinstance(value, bool):
             raise TypeError(f"_set_deterministic_algorithms(): argument {place} must be bool, not {type(value).__name__}")
-    _Switches.deterministic, _Switches.deterministic_warns = mode, warn_only
+    Determinism.wanted, Determinism.warns = mode, warn_only
     _apply_deterministic()
 
 
 def _apply_deterministic() -> None:
-    set_filled(_Switches.deterministic and _Switches.fill_memory)
+    set_filled(Determinism.wanted and _Switches.fill_memory)
 
 
 def get_fill_uninitialized_memory() -> bool:
@@ -84,12 +83,12 @@ def set_fill_uninitialized_memory(mode: bool) -> None:
 
 def are_deterministic_algorithms_enabled() -> bool:
     """Whether `use_deterministic_algorithms` is on."""
-    return _Switches.deterministic
+    return Determinism.wanted
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether it was last set with warn_only."""
-    return _Switches.deterministic_warns
+    return Determinism.warns
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
@@ -102,7 +101,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 def get_deterministic_debug_mode() -> int:
     """0, 1 or 2, as set_deterministic_debug_mode() has them: default, warn, error."""
-    return (1 if _Switches.deterministic_warns else 2) if _Switches.deterministic else 0
+    return (1 if Determinism.warns else 2) if Determinism.wanted else 0
 
 
 def set_float32_matmul_precision(precision: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ._autograd.graph import require_grad as requires_grad
 from ._core.keys import LAZY, NPU
 from ._core.printing import tensor_repr
 from ._core.tensor import Tensor, make_external
@@ -139,6 +140,36 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 def as_subclass(self: Tensor, cls: type) -> Any:
     """The same tensor as an instance of a subclass."""
     return interception.as_subclass(self, cls)
+
+
+def _make_subclass(
+    cls: type,
+    data: Tensor,
+    require_grad: bool = False,
+    *,
+    dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+) -> Any:
+    """An instance of a subclass on the memory of a tensor, without its history."""
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not isinstance(data, Tensor):
+        raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
+    if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
+        raise NotImplementedError("_make_subclass: sizes, strides, device and layout are not dispatched to subclasses")
+    made = interception.as_subclass(aten.detach(data), cls)
+    if require_grad:
+        requires_grad(made)
+    return made
+
+
+METHODS["_make_subclass"] = staticmethod(_make_subclass)
+
+
+@method
+def __delitem__(self: Tensor, index: Any) -> None:  # noqa: N807  a method, by the decorator
+    raise TypeError("Tensor does not support deleting items")
 
 
 @method

@@ -105,7 +105,7 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 
 def array_of(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().numpy()
+    return tensor.detach().resolve_conj().resolve_neg().numpy()
 
 
 class Case:

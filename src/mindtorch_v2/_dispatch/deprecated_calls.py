@@ -7,6 +7,7 @@ from typing import Any
 
 from .._core.cpython import stack_level
 from .._core.tensor import Tensor
+from .._core.warn_always import Always
 from . import entry_globals
 from .callers import is_method_call
 from .errors import torch_error
@@ -56,7 +57,7 @@ def _fits(op: OpSpec, names: list[str], values: tuple[Any, ...]) -> bool:
 
 
 def _warn(op: OpSpec, names: list[str], count: int) -> None:
-    if _Said.once:
+    if _Said.once and not Always.on:
         return
     _Said.once = True
     name = op.schema.name

@@ -170,3 +170,10 @@ def test_set_takes_the_bit_along():
     x = torch.empty(0, dtype=torch.complex64)
     x.set_(numbers().conj())
     assert x.is_conj() and x.tolist() == [1 - 2j, 3 + 1j]
+
+
+def test_inverse_transforms_of_real_numbers_are_noted_conjugates():
+    x = torch.arange(4.0)
+    for transform in (torch.fft.ifft, torch.fft.ihfft):
+        found = transform(x)
+        assert found.is_conj() and torch.allclose(found, transform(x.double()).to(torch.complex64))

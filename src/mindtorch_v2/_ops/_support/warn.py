@@ -6,15 +6,10 @@ import warnings
 
 from ..._core import dtype as dt
 from ..._core.cpython import stack_level
+from ..._core.warn_always import Always
 
 _OURS = __name__.partition(".")[0]
 _said: set[str] = set()
-
-
-class Always:
-    """Whether warnings of `warn_once` are given every time: `torch.set_warn_always`."""
-
-    on = False
 
 
 def warn(text: str) -> None:

@@ -49,6 +49,7 @@ def _filled(shape, kind, value):
     shape=sized,
     samples=lambda make: [],
     out_overload="out",
+    out_rule=fills_out,
 )
 def empty(size, dtype, layout, device, pin_memory, memory_format):
     """A tensor whose elements have not been set.

@@ -15,7 +15,7 @@ from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD
 from ..._core.storage import FOREIGN, Storage, owner_of
 from ..._core.tensor import Tensor
-from ..._core.untyped_storage import UntypedStorage
+from ..._core.untyped_storage import StorageBase, UntypedStorage
 from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import aten
 from .copy import to_dtype_layout
@@ -209,8 +209,20 @@ def array_of(data: Any, dtype: dt.dtype | None) -> np.ndarray:
     return _from_anything(data, dtype)
 
 
+def _of_storage(storage: Any, dtype: dt.dtype | None) -> np.ndarray:
+    """The elements of a storage: of its own dtype if it has one, else its bytes as those of the dtype asked for."""
+    stored = getattr(storage, "dtype", None)
+    if stored is not None and dtype is not None and stored is not dtype:
+        raise RuntimeError(f"Expected a Storage of type {dtype.scalar_name} or an UntypedStorage, but got {stored.scalar_name}")
+    kind = (stored or dtype or dt.int64).np
+    held = storage.untyped()._bytes
+    return held[: held.size // kind.itemsize * kind.itemsize].view(kind).copy()
+
+
 def _from_anything(data: Any, dtype: dt.dtype | None) -> np.ndarray:
     """Element by element, for data that NumPy would nest in another way than torch."""
+    if isinstance(data, StorageBase):
+        return _of_storage(data, dtype)
     shape = _shape_of(data)
     kind = dtype or _inferred(data) or dt.get_default_dtype()
     numbers: list[Any] = []

@@ -62,6 +62,11 @@ class _LegacyType(type):
 
     dtype: dt.dtype
 
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
+        if bases:
+            raise TypeError(f"type 'torch.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(mcs, name, bases, namespace)
+
     def __call__(cls, *args: Any, device: Any = None) -> Any:
         return _construct(cls.dtype, args, device)
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..._core.determinism import alert_not_deterministic
 from ..._core.layout import dense_copy, in_order, order_of_dims
 from ..._dispatch.facts import Autocast, Batching, Overlap
 from ..._dispatch.registry import aten, composite, op
@@ -13,6 +14,7 @@ from .._support.common import like_first, normal_dim, scalar_name
 from .._support.flops import per_element
 from .._support.numbers import number_of
 from .._support.out_rules import dtype_of_self, exact_dtype
+from .._support.warn import warn
 from ._checks import check_count, check_index, check_same_type, other_shape, size_at
 from ._expanded_writes import is_expanded, writable
 from .scatter import extremes
@@ -41,6 +43,7 @@ def _as_key(shape, indices):
             dim += 1
             continue
         if kind == _UINT8:
+            warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
             index = index != 0
         elif kind != _BOOL:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
@@ -619,6 +622,8 @@ def put(self, index, source, accumulate, out=None):
     >>> torch.put(torch.tensor([1, 2, 3]), torch.tensor([0, 2]), torch.tensor([10, 30]))
     tensor([10,  2, 30])
     """
+    if not accumulate:
+        alert_not_deterministic("put_")
     _check_long(index, "put_")
     if self.dtype != source.dtype:
         raise RuntimeError(

@@ -12,6 +12,7 @@ from ..._dispatch.registry import aten, op
 from .._support.common import no_kernel, np_dtype
 from .._support.factory import LIKE, OPTIONS, check_options, checked_size, like
 from .._support.out_rules import fills_out
+from .._support.warn import warn
 from .uniform_normal import LIKE_WITH_GENERATOR, WITH_GENERATOR, source_of, store
 
 _I64 = np.dtype(np.int64)
@@ -43,6 +44,21 @@ def _check_bounds(kind, low, high):
             raise RuntimeError(f"from is out of bounds for {name}")
         if not limits[0] <= high - 1 <= limits[1]:
             raise RuntimeError(f"to - 1 is out of bounds for {name}")
+
+
+def _warn_of_bounds(kind, low, high):
+    """Warn of bounds between which a floating point dtype does not hold all whole numbers."""
+    if kind.kind in "iub":
+        return
+    bits = _EXACT_BITS[kind.kind, kind.itemsize]
+    name = dt.from_numpy(kind).cpp_name
+    for bound, what in ((low, "from"), (high - 1, "to - 1")):
+        if not -(2**bits) <= bound <= 2**bits:
+            warn(
+                f"{what} is out of bounds [-(2^{bits}), 2^{bits}]. Due to precision limitations {name} can support discrete "
+                "uniform distribution only within this range. This warning will become an error in version 1.7 release, "
+                "please fix the code in advance"
+            )
 
 
 def _whole_dtype(dtype):
@@ -181,6 +197,7 @@ def random_from(self, from_, to, generator):
     kind = self.dtype
     if to is not None:
         _check_bounds(kind, from_, to)
+        _warn_of_bounds(kind, from_, to)
         span = to - from_
     elif kind.kind == "b":
         span = 2 - from_

@@ -621,6 +621,16 @@ def _tested_dims(dim, ndim):
     return None if dim is None else normal_dims(dim, ndim) if len(dim) else ()
 
 
+def _holds_truth(name):
+    """The rule of `out=`: bool, or uint8, which stood for it once."""
+
+    def check(computed, held):
+        if held not in (dt.bool_, dt.uint8):
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {held.scalar_name}")
+
+    return check
+
+
 def _truth(name, reduce, *, doc=None):
     def test(self, axes, keepdim):
         truth = reduce(self, axes, None, None, keepdim)
@@ -633,16 +643,18 @@ def _truth(name, reduce, *, doc=None):
         shape=lambda self: ((), _truth_dtype(self._array)),
         batching=Batching.REDUCTION,
         out_overload="all_out",
+        out_dtype=_holds_truth(name),
         doc=doc,
     )
     op(
-        f"{name}.dim(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor",
+        f"{name}.dim(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
         lambda self, dim, keepdim: test(self, _tested_dims(dim, self.ndim), keepdim),
         nondiff=True,
         samples=by_dims,
         shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _truth_dtype(self._array)),
         batching=Batching.REDUCTION,
         out_overload="out",
+        out_dtype=_holds_truth(name),
     )
 
 

@@ -234,6 +234,16 @@ def set_source(self, source):
     return self
 
 
+def _check_stored(self, source):
+    """RuntimeError for a typed storage of another dtype."""
+    stored = getattr(source, "dtype", None)
+    if stored is not None and stored is not self.dtype:
+        raise RuntimeError(
+            f"Expected a Storage of type {self.dtype.cpp_name} or an UntypedStorage, but got type {stored.scalar_name} for "
+            "argument 1 'storage'"
+        )
+
+
 def _set_part(self, storage, storage_offset, size, stride):
     """`set_` with a place in a storage, which grows if it is too small."""
     _check_source(self, storage)
@@ -266,11 +276,13 @@ def set_part(self, source, storage_offset, size, stride):
     samples=lambda make: [],
 )
 def set_storage_part(self, source, storage_offset, size, stride):
+    _check_stored(self, source)
     return _set_part(self, source._storage, storage_offset, size, stride)
 
 
 @composite("set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_storage(self, source):
+    _check_stored(self, source)
     return _set_part(self, source._storage, 0, (source.nbytes() // self._array.itemsize,), ())
 
 

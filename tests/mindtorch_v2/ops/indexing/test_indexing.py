@@ -9,6 +9,7 @@ import mindtorch_v2 as torch
 
 
 @pytest.mark.like_torch("indexing", "assignment", "assignment_error", "index", "gradient_indexing", "gradient_index")
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
 def test_like_torch(compare, section, expression):
     compare(section, expression)
 

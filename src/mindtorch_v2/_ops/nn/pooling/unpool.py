@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ...._core.determinism import alert_not_deterministic
 from ...._core.layout import has_channels_last, suggested_format, with_channels_last
 from ...._dispatch.facts import Autocast
 from ...._dispatch.registry import aten, op
@@ -21,6 +22,7 @@ _SIZES = {2: "two elements (height, width)", 3: "three elements (depth, height, 
 
 
 def _unpooled(self, indices, output_size, dims):
+    alert_not_deterministic(f"max_unpooling{dims}d_forward_out")
     if indices.dtype != _INT64:
         actual = f" but got: {scalar_name(indices)}" if dims == 2 else ""
         raise RuntimeError(f"elements in indices should be type int64{actual}")
