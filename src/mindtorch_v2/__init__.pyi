@@ -284,23 +284,12 @@ def affine_grid_generator_backward(
 ) -> Tensor: ...
 def alias(input: Tensor) -> Tensor: ...
 def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def all(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
 def all(
     input: Tensor,
-    dim: _int | Sequence[_int] | None,
+    dim: _int | Sequence[_int] | None = None,
     keepdim: _bool = False,
     *,
-    keepdims: _bool | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def all(
-    input: Tensor,
-    *,
-    keepdim: _bool = False,
-    axis: _int | Sequence[_int] | None,
+    axis: _int | Sequence[_int] | None = None,
     keepdims: _bool | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -335,23 +324,12 @@ def aminmax(
     out: Sequence[Tensor] | None = None,
 ) -> _return_types.aminmax: ...
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def any(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
 def any(
     input: Tensor,
-    dim: _int | Sequence[_int] | None,
+    dim: _int | Sequence[_int] | None = None,
     keepdim: _bool = False,
     *,
-    keepdims: _bool | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def any(
-    input: Tensor,
-    *,
-    keepdim: _bool = False,
-    axis: _int | Sequence[_int] | None,
+    axis: _int | Sequence[_int] | None = None,
     keepdims: _bool | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
