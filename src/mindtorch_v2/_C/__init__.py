@@ -17,4 +17,4 @@ def _log_api_usage_once(event: str) -> None:
     """Where torch counts the use of an API if it was built to: it was not."""
 
 
-__getattr__, __dir__ = _lazy_exports(__name__, ("_nn",))
+__getattr__, __dir__ = _lazy_exports(__name__, ("_autograd", "_nn"))

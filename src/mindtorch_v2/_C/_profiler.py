@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from ..profiler.config import ProfilerActivity, ProfilerConfig, ProfilerState, RecordScope, _ExperimentalConfig
+from ..profiler.config import (
+    ActiveProfilerType,
+    ProfilerActivity,
+    ProfilerConfig,
+    ProfilerState,
+    RecordScope,
+    _ExperimentalConfig,
+    _set_cuda_sync_enabled_val,
+    _set_fwd_bwd_enabled_val,
+    _set_record_concrete_inputs_enabled_val,
+)
+from ..profiler.recording.functions_with_arguments import _RecordFunctionFast
 from ..profiler.views.event_tree import (
     _EventType,
     _ExtraFields_Allocation,
@@ -17,6 +28,7 @@ from ..profiler.views.event_tree import (
 )
 
 __all__ = [
+    "ActiveProfilerType",
     "ProfilerActivity",
     "ProfilerConfig",
     "ProfilerState",
@@ -31,5 +43,9 @@ __all__ = [
     "_NNModuleInfo",
     "_ProfilerEvent",
     "_PyFrameState",
+    "_RecordFunctionFast",
     "_TensorMetadata",
+    "_set_cuda_sync_enabled_val",
+    "_set_fwd_bwd_enabled_val",
+    "_set_record_concrete_inputs_enabled_val",
 ]

@@ -92,6 +92,7 @@ __all__ = [
     "remove_op_listener",
     "remove_out_listener",
     "span",
+    "tell_range_inputs",
     "thread_state",
 ]
 
@@ -291,6 +292,9 @@ class OpListener(Protocol):
     def op_ended(self, op: int, started: Any, result: Any) -> None:
         """After the op has returned; not called for one that raised."""
 
+    def range_started(self, values: tuple[Any, ...]) -> None:
+        """Just after a range that was given values has begun."""
+
 
 class _ListenerMode:
     """A listener in the thread's stack of modes, where it sees the ops that composites are made of, too."""
@@ -315,6 +319,14 @@ class _ListenerMode:
                 modes.remove(self)
         self.listener.op_ended(op.id, started, result)
         return result
+
+
+def tell_range_inputs(values: tuple[Any, ...]) -> None:
+    """Tell the calling thread's op listeners that a range with these inputs has begun."""
+    state = threads.state
+    for mode in listeners.modes:
+        if mode.state is state:
+            mode.listener.range_started(values)
 
 
 def add_op_listener(listener: OpListener) -> None:

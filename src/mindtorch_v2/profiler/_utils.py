@@ -1,4 +1,4 @@
-"""torch.profiler._utils: walks over the trees of kineto_results.experimental_event_tree()."""
+"""torch.profiler._utils: walks over the trees of kineto_results.experimental_event_tree(), and what they tell of a device."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
+
+from .analysis.device_queue import BasicEvaluation as BasicEvaluation
+from .analysis.device_queue import EventKey as EventKey
+from .analysis.device_queue import EventMetrics as EventMetrics
+from .analysis.device_queue import Interval as Interval
 
 _Node = TypeVar("_Node")
 _IN_A_FILE = re.compile(r"\.py\(.*\)")

@@ -35,6 +35,7 @@ from .session import autograd_profile
 from .session.execution_trace import ExecutionTraceObserver, ObservedWindow, TraceObserver
 from .session.live_tensors import write_after_failure
 from .session.schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
+from .session.stats import _ProfilerStats
 from .session.step_counter import KinetoStepTracker
 from .session.turns import Turns, in_turn
 from .store.memory_profile import MemoryProfile
@@ -258,6 +259,10 @@ class _KinetoProfile(ResultsMixin):
         from .exporters import memory  # here, because few recordings are written this way
 
         memory.export(self.mem_tl, path, device="cpu" if device is None else device)
+
+    def _stats(self) -> _ProfilerStats | None:
+        """What the last window cost by itself, None before the first."""
+        return None if self.profiler is None else self.profiler._stats
 
     def _memory_profile(self) -> MemoryProfile:
         """Every allocation and free with its category."""

@@ -149,7 +149,7 @@ def _thread_columns(
     modules = (
         module_columns(recording.modules.infos, recording.modules.calls(end), tables) if recording.modules is not None else None
     )
-    return with_calls(columns, modules, python, tables, options.with_modules)
+    return with_calls(columns, modules, python, tables, options.with_modules, options.adjust_steps)
 
 
 def op_columns(recording: ThreadRecording, table: NDArray[np.int64], tables: Tables) -> Columns:

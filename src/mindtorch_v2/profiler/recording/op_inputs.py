@@ -6,7 +6,7 @@ number, and `InputInfo` of each key: shapes, types, strides and values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -112,6 +112,17 @@ def _outlined_input(outline: tuple[Any, ...] | None) -> Decoded:
         return (), "Scalar", (), outline[1]
     _, strides, np_dtype = outline
     return head, from_numpy(np_dtype).cpp_name, tuple(s // np_dtype.itemsize for s in strides), None
+
+
+def inputs_of(values: Sequence[Any], keywords: Mapping[str, Any]) -> InputInfo:
+    """The inputs of a range that was given values of its own, without a schema."""
+    columns = [_decode_one(note(value), "") for value in values]
+    parts = zip(*columns, strict=True) if columns else ((), (), (), ())
+    return InputInfo(*parts, tuple((name, _hashable(value)) for name, value in keywords.items()))
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
 def note(value: Any) -> Any:

@@ -23,11 +23,12 @@ from ..._core import threads as all_threads
 from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState, threads
 from ..._dispatch import observer
+from ..store.store import InputInfo
 from .allocations import MemoryLog
 from .asyncio_lanes import TaskLog
 from .current_task import Task
 from .module_calls import ModuleLog
-from .op_inputs import TEXT_INPUT, Captures
+from .op_inputs import Captures
 from .python_calls.stream import CallSegment, PythonCallLog, PythonCallWindow
 
 AppendRow = Callable[[tuple[int, ...]], None]
@@ -58,6 +59,7 @@ class Options(NamedTuple):
     with_flops: bool = False
     with_modules: bool = False
     all_threads: bool = False
+    adjust_steps: bool = False
 
     @property
     def captures_arguments(self) -> bool:
@@ -180,7 +182,8 @@ class ThreadRecording:
         row = (self.spans[scope.name, scope.kind], scope.began, end, -1)
         if self.width == PLAIN_WIDTH:
             return row
-        return (*row, -1 if scope.args is None else self.keys[TEXT_INPUT])
+        inputs = scope.inputs
+        return (*row, -1 if inputs is None else self.keys[inputs])
 
 
 def _start_with_first_row(recording: ThreadRecording, recorders: ThreadRecorders) -> None:
@@ -238,6 +241,7 @@ class Scope:
     kind = observer.SCOPE
     name: str
     args: str | None
+    inputs: InputInfo | None  # of the range, where inputs are recorded
     began: int
     recorders: ThreadRecorders | None
 

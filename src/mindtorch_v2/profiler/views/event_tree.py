@@ -224,7 +224,7 @@ class EventTree:
         )
 
     def _inputs(self, number: int) -> Iterator[Any]:
-        for dims, kind, strides, concrete in zip(*self.rows.inputs(number), strict=True):
+        for dims, kind, strides, concrete in zip(*self.rows.inputs(number)[:4], strict=True):
             if kind == "TensorList":
                 yield [_TensorMetadata(list(sizes), list(steps), None) for sizes, steps in zip(dims, strides, strict=True)]
             elif kind in _DTYPES:
