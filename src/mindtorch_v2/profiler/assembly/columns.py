@@ -22,6 +22,7 @@ from .python_rows import PythonRows
 
 Columns = dict[str, Any]  # arrays, or one number for all rows
 PerRow = NDArray[np.integer[Any]] | np.integer[Any]  # an array, or one number for all rows
+_MARGIN_NS = 2
 _FIRST_TASK = 1_000_000_000  # asyncio tasks are numbered from here, above the operating system's threads
 
 
@@ -209,7 +210,8 @@ def _fit_scopes(columns: Columns, python: PythonRows) -> None:
 def _fit_steps(columns: Columns, python: PythonRows) -> None:
     """Change times so that no step overlaps a visible call partially.
 
-    A loop's body that ends with step() is a call in which one step ends and the next begins: the boundary moves to its end.
+    A loop's body that ends with step() is a call in which one step ends and the next begins: the boundary moves behind its
+    end, by so much that readers of a trace, which add rounded numbers, see it there.
     """
     _fit(columns, python, columns["kind"] == observer.STEP, keep_last_call=True)
 
@@ -228,15 +230,16 @@ def _fit(columns: Columns, python: PythonRows, chosen: NDArray[np.bool_], *, kee
     parent = tree.parents(thread, start, end)
     above = np.append(parent, np.int32(-1))
     at = np.zeros(len(ranges), np.int32)
+    margin = _MARGIN_NS if keep_last_call else 0
     opened, closed = columns["start"][ranges], columns["end"][ranges]
     begin, finish = opened.copy(), closed.copy()
     call = tree.enclosing(thread, start, end, parent, at, opened)
     while (shorter := (call >= 0) & (end[call] < closed)).any():
-        begin[shorter] = end[call[shorter]]
+        begin[shorter] = end[call[shorter]] + margin
         call = np.where(shorter, above[call], -1)
     call = tree.enclosing(thread, start, end, parent, at, closed)
     while (later := (call >= 0) & (start[call] > opened)).any():
-        finish[later] = (end if keep_last_call else start)[call[later]]
+        finish[later] = end[call[later]] + margin if keep_last_call else start[call[later]]
         call = np.where(later, above[call], -1)
     columns["start"], columns["end"] = columns["start"].copy(), columns["end"].copy()
     columns["start"][ranges], columns["end"][ranges] = begin, np.maximum(finish, begin)

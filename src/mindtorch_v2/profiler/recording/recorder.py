@@ -30,6 +30,7 @@ from .current_task import Task
 from .module_calls import ModuleLog
 from .op_inputs import Captures
 from .python_calls.stream import CallSegment, PythonCallLog, PythonCallWindow
+from .tensor_notes import OptimizerLog
 
 AppendRow = Callable[[tuple[int, ...]], None]
 CaptureByOp = Mapping[int, Callable[..., None]]  # by op id: a function of start, end, sequence number and the op's arguments
@@ -68,8 +69,8 @@ class Options(NamedTuple):
 
     @property
     def follows_storages(self) -> bool:
-        """Whether every op notes the storages it was given, from which the memory profiler infers what memory is for."""
-        return self.record_shapes and self.profile_memory and self.with_stack
+        """Whether every op notes the tensors it was given: the event tree tells tensors apart, a memory profile what for."""
+        return self.record_shapes and self.profile_memory
 
 
 class Numbered(dict[Any, int]):
@@ -104,7 +105,8 @@ class ThreadRecording:
         self.compacted: list[NDArray[np.int64]] = []
         self.spans = Numbered(SPAN_BASE)  # by (name, kind)
         self.keys = Numbered()  # by key of the inputs, see op_inputs
-        self.touched: list[int] = []  # a row of TOUCH_WIDTH numbers for every storage that an op was given
+        self.touched: list[int] = []  # a row of TOUCH_WIDTH numbers for every tensor that an op was given
+        self.optimizers = OptimizerLog(clock) if options.with_stack else None
         self.width = SHAPES_WIDTH if options.captures_arguments else PLAIN_WIDTH
         self.since = 0
         self.paused_at = -1  # when its open scopes were last ended by a pause
@@ -117,7 +119,7 @@ class ThreadRecording:
             self.append_row = self.rows.extend
         records_modules = options.with_modules or options.with_stack
         self.modules = (
-            ModuleLog(clock, note_parameters=options.follows_storages, hidden_from_tracer=options.with_stack)
+            ModuleLog(clock, note_parameters=options.with_stack, hidden_from_tracer=options.with_stack)
             if records_modules
             else None
         )
@@ -301,6 +303,7 @@ class ThreadRecorders:
         state.module_enter = _call_each([log.enter for log in modules])
         state.module_exit = _call_each([log.leave for log in modules])
         state.module_log = modules[0].direct if len(modules) == 1 else None
+        state.optimizer_stepped = _call_each([each.optimizers.stepped for each in recordings if each.optimizers is not None])
         append_row = None if captures else _call_each(appends)
         traced = any(each.with_stack for each in recordings)
         state.append_row, state.append_row_traced = (None, append_row) if traced else (append_row, None)
@@ -400,7 +403,11 @@ class Recorder:
         self.clock_end_ns: int | None = None
         # (time, step number) of the start and of every step since
         self.steps: list[tuple[int, int]] = []
-        self.memory = MemoryLog(options.all_threads, clock, options.with_stack) if options.profile_memory else None
+        self.memory = (
+            MemoryLog(options.all_threads, clock, options.with_stack, note_ends=options.follows_storages)
+            if options.profile_memory
+            else None
+        )
         self._by_state: dict[int, ThreadRecording] = {}
         self._paused_at: int | None = None
         self.foreign: list[ForeignRows] = []

@@ -16,7 +16,7 @@ from ..._core.cpython import without_signals_at_entry
 from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState
 from ..analysis.overhead import Calibration, calibration_of
-from ..assembly.freeze import freeze, storage_notes
+from ..assembly.freeze import freeze, storage_notes, tensor_notes
 from ..config import (
     ActiveProfilerType,
     ProfilerActivity,
@@ -392,7 +392,7 @@ class profile:
             return None
         from ..views.kineto_results import _ProfilerResult  # here, because few recordings are read this way
 
-        return _ProfilerResult(self.store)
+        return _ProfilerResult(self.store, tensor_notes(self._recorder))
 
     @property
     def profiling_start_time_ns(self) -> int:
