@@ -123,7 +123,10 @@ def tensor_notes(recorder: Recorder) -> TensorNotes:
     return TensorNotes(
         np.fromiter(rows, np.int64, len(rows)).reshape(-1, TOUCH_WIDTH),
         np.array(ends or [], np.int64).reshape(-1, 2),
-        [{} if each.modules is None else dict(zip(each.modules.labels, each.modules.notes, strict=False)) for each in recordings],
+        [
+            {} if each.modules is None else dict(zip(each.modules.labels, each.modules.notes, strict=False))
+            for each in recordings
+        ],
         [[] if each.optimizers is None else list(each.optimizers.notes) for each in recordings],
         [[] if each.optimizers is None else list(each.optimizers.steps) for each in recordings],
     )

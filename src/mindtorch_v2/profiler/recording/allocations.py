@@ -148,9 +148,7 @@ def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryListener) -> 
     return MemoryListener(*[checked(function) for function in watcher])
 
 
-def _every_thread(
-    rows_of_caller: Callable[[], list[int]], clock: Callable[[], int], ends: list[int] | None
-) -> MemoryListener:
+def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int], ends: list[int] | None) -> MemoryListener:
     """Hooks that append to the list of the thread that calls."""
 
     class Own(threading.local):

@@ -199,7 +199,9 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
         lines += [f"    return extend((op, start, end, sequence, numbers[notes(op, ({', '.join(names)},))]))"]
     if follows:
         lines += [
-            f"touch_one(place + {i}, a{i}, start)" if i in tensors else f"if a{i} is not None: touch_one(place + {i}, a{i}, start)"
+            f"touch_one(place + {i}, a{i}, start)"
+            if i in tensors
+            else f"if a{i} is not None: touch_one(place + {i}, a{i}, start)"
             for i in range(len(names))
             if "Tensor" in type_texts[i]
         ]

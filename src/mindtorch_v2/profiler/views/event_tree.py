@@ -160,6 +160,7 @@ class EventTree:
         self._notes = NO_NOTES if notes is None else notes
         self._tensors = TensorIds(store, self._notes)
         self.rows = EventFactory(store, whole=True)
+        self._fields: dict[int, _ExtraFields] = {}
         self.size = len(store)
         # Memory outside every event has a row of its own, which the allocation or free itself stands in for here.
         stray = store.kind == observer.MEMORY
@@ -206,7 +207,13 @@ class EventTree:
         return MEMORY_EVENT_NAME if number >= self.size else self.store.names[self.rows.name[number]]
 
     def extra_fields(self, number: int) -> _ExtraFields:
-        """An object of the _ExtraFields_ class of the event's tag."""
+        """An object of the _ExtraFields_ class of the event's tag: the same one at every call."""
+        fields = self._fields.get(number)
+        if fields is None:
+            fields = self._fields[number] = self._make_fields(number)
+        return fields
+
+    def _make_fields(self, number: int) -> _ExtraFields:
         tag = self.tag(number)
         if tag is _EventType.Allocation:
             return self._allocation(number - self.size)

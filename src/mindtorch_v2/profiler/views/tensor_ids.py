@@ -156,7 +156,9 @@ class TensorIds:
     def _pointers(self) -> dict[int, int]:
         """By number of memory: where it begins, as far as a tensor was seen with it."""
         pointers = {
-            self._allocations[_NOTE, number]: note.pointer for number, (_, note) in enumerate(self._tensor_notes) if note.pointer
+            self._allocations[_NOTE, number]: note.pointer
+            for number, (_, note) in enumerate(self._tensor_notes)
+            if note.pointer
         }
         for row, pointer in enumerate(self._notes.touched[:, 5].tolist()):
             if pointer:

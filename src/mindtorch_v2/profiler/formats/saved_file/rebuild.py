@@ -63,7 +63,9 @@ def rebuild_store(
     rows["module"] = _columns.renumbered(rows["module"], modules)
     end = meta["clock_end_ns"] or max(_last_time(columns, logs), meta["clock_start_ns"])
     threads = list(tables["threads"])
-    recorded = _thread_rows(rows, tables, new_tables, logs, end, bool(options.get("with_modules")), bool(options.get("adjust_steps")))
+    recorded = _thread_rows(
+        rows, tables, new_tables, logs, end, bool(options.get("with_modules")), bool(options.get("adjust_steps"))
+    )
     if "lane" in recorded:
         _bound_walk(len(np.unique(recorded["lane"])), len(recorded["lane"]), "too many tasks")
     tasks = {task.ident: task.name for task in tables["tasks"]}
