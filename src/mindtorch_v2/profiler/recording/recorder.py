@@ -29,6 +29,7 @@ from .asyncio_lanes import TaskLog
 from .current_task import Task
 from .module_calls import ModuleLog
 from .op_inputs import Captures
+from .other_threads import OtherThread, trace_other_threads
 from .python_calls.stream import CallSegment, PythonCallLog, PythonCallWindow
 from .tensor_notes import OptimizerLog
 
@@ -409,6 +410,8 @@ class Recorder:
             else None
         )
         self._by_state: dict[int, ThreadRecording] = {}
+        self._others: list[OtherThread] = []  # whose calls are traced now
+        self._by_ident: dict[int, ThreadRecording] = {}
         self._paused_at: int | None = None
         self.foreign: list[ForeignRows] = []
         self.losses: list[str] = []  # what could not be recorded, in words
@@ -450,14 +453,31 @@ class Recorder:
         active = active_recorders
         active += (self,)
         observer.acquire()
+        others = []
+        if self.options.with_stack and not self.options.all_threads:  # before this thread's own tracer runs
+            for other in trace_other_threads(self.clock):
+                self._others.append(other)
+                others.append(other)
         if self.options.all_threads:
             all_threads.started.append(self._attach)
             for state in all_threads.states():
                 self._attach(state)
         else:
             self._attach(threads.state)
+        for other in others:
+            self._recording_of(other).windows += (other.window,)
         if self.memory is not None:
             self.memory.start()
+
+    def _recording_of(self, other: OtherThread) -> ThreadRecording:
+        """What is recorded of a thread of which only calls are: the same for one thread after every pause."""
+        recording = self._by_ident.get(other.ident)
+        if recording is None:
+            recording = ThreadRecording(self.options, ThreadState(), self.clock)
+            recording.ident, recording.name = other.ident, other.name
+            self._by_ident[other.ident] = recording
+            self.thread_recordings += (recording,)
+        return recording
 
     def pause(self) -> int:
         """Record no more until resume(); returns the time. Open scopes end then, as far as this recording is concerned."""
@@ -472,6 +492,9 @@ class Recorder:
                 self.memory.stop()
             if self._paused_at is None:
                 self._paused_at = self.clock()
+            while self._others:
+                self._others[-1].log.close(self._others[-1].window, self._paused_at)
+                del self._others[-1]
             if self._attach in all_threads.started:
                 all_threads.started.remove(self._attach)
             for recording in self.thread_recordings:

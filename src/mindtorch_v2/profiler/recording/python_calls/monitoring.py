@@ -51,6 +51,13 @@ class CallTracer:
         self.blocked_by = ""
         self.functions = _functions(*self._stream, self._thread)
 
+    def start_on(self, thread: int) -> bool:
+        """Trace another thread from now on; always True."""
+        self._thread = thread
+        self.functions = _functions(*self._stream, thread)
+        _hub.add(thread, self)
+        return True
+
     def resume(self) -> None:
         """Begin to trace the thread, or go on after pause()."""
         _hub.add(self._thread, self)
