@@ -326,8 +326,8 @@ def set_profile_of_thread(ident: int, function: Callable[..., Any] | None) -> bo
     """Do on another thread what sys.setprofile does on the calling one; False if that cannot be done, or is not to be.
 
     Relies on `_PyEval_SetProfile`, which CPython 3.11 exports, and on the places of three fields of its thread states, which
-    are found by their values. Since 3.12 `sys.monitoring` sees all threads, so there it is not needed and always False. A thread
-    with a profile function of another tool is left alone.
+    are found by their values. Since 3.12 `sys.monitoring` sees all threads, so there it is not needed and always False.
+    A thread with a profile function of another tool is left alone.
     """
     places = _thread_state_places()
     if places is None:
@@ -352,9 +352,8 @@ def _set_profile() -> Any:
 def _thread_state_functions() -> tuple[Any, Any, Any]:
     """PyThreadState_Get, and the two functions that list the thread states of the interpreter."""
     api = ctypes.pythonapi
-    for function in (api.PyThreadState_Get, api.PyInterpreterState_Get, api.PyInterpreterState_ThreadHead, api.PyThreadState_Next):
-        function.restype = ctypes.c_void_p
-        function.argtypes = ()
+    for name in ("PyThreadState_Get", "PyInterpreterState_Get", "PyInterpreterState_ThreadHead", "PyThreadState_Next"):
+        getattr(api, name).restype = ctypes.c_void_p
     api.PyInterpreterState_ThreadHead.argtypes = api.PyThreadState_Next.argtypes = (ctypes.c_void_p,)
     head = api.PyInterpreterState_ThreadHead
     return api.PyThreadState_Get, lambda: head(api.PyInterpreterState_Get()), api.PyThreadState_Next

@@ -24,7 +24,8 @@ rows come in the order of their ends. A recording fills one of three slots of th
 **Rows of other ranges.** `ThreadState.span` is called with name, kind, start, end, sequence number and, where there are any,
 inputs: for the nodes and passes of the engine, the steps of optimizers and the ranges of `record_function`. The kind is
 one of the numbers below, the inputs are an `InputOutline`. `module_enter` and `module_exit` are called with each nn.Module
-whose forward begins and ends, `optimizer_stepped` with each optimizer that has made its step. Memory of the CPU has listeners of its own: `_core.storage.add_memory_listener`.
+whose forward begins and ends, `optimizer_stepped` with each optimizer that has made its step. Memory of the CPU has
+listeners of its own: `_core.storage.add_memory_listener`.
 
 **Tracers of Python calls.** A tracer that leaves out the runtime's own calls sets `ThreadState.tracer_pause_factory`. An op
 takes the factory out of its slot, calls it when it begins, and drops the object that it returned when its frame ends; the

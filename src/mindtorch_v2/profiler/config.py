@@ -145,10 +145,10 @@ _UNSUPPORTED = (
 class _ExperimentalConfig:
     """Switches that torch calls experimental.
 
-    adjust_profiler_step moves the ends of steps to those of the Python calls that they end in, so that a trace
-    shows no step that overlaps a call partially. profile_all_threads records every thread, capture_overload_names puts overload names into events, trace_only
-    leaves out events() and averages, expose_kineto_event_metadata fills metadata_json. verbose is accepted: with_stack
-    alone fills stacks here. Any other switch raises NotImplementedError when it is turned on.
+    adjust_profiler_step moves the ends of steps to those of the Python calls that they end in, so that a trace shows no step
+    that overlaps a call partially. profile_all_threads records every thread, capture_overload_names puts overload names into
+    events, trace_only leaves out events() and averages, expose_kineto_event_metadata fills metadata_json. verbose is
+    accepted: with_stack alone fills stacks here. Any other switch raises NotImplementedError when it is turned on.
     """
 
     def __init__(

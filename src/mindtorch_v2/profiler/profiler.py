@@ -94,7 +94,7 @@ class _KinetoProfile(ResultsMixin):
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
         self.profiler: autograd_profile.profile | None = None
-        self.mem_tl: MemoryProfile | None = None
+        self.mem_tl: MemoryBlocks | None = None
         self.use_device = device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
         self._metadata: dict[str, str] = {}
@@ -258,10 +258,10 @@ class _KinetoProfile(ResultsMixin):
         warnings.warn(
             "`export_memory_timeline` is deprecated and will be removed in a future version.", FutureWarning, stacklevel=2
         )
-        self.mem_tl = self._memory_blocks()
+        blocks = self.mem_tl = self._memory_blocks()
         from .exporters import memory  # here, because few recordings are written this way
 
-        memory.export(self.mem_tl, path, device="cpu" if device is None else device)
+        memory.export(blocks, path, device="cpu" if device is None else device)
 
     def _stats(self) -> _ProfilerStats | None:
         """What the last window cost by itself, None before the first."""

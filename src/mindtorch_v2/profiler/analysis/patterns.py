@@ -6,6 +6,7 @@ scripts that use torch's names. Patterns of CUDA find nothing here, since there 
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -46,7 +47,7 @@ class Pattern:
         """Whether an event is an instance of the pattern."""
         raise NotImplementedError(f"{type(self).__name__}.match")
 
-    def eventTreeTraversal(self) -> Iterator[Any]:
+    def eventTreeTraversal(self) -> Iterator[Any]:  # noqa: N802  torch's name
         """All events, parents before their children, in order of start."""
         pending = self.event_tree[::-1]
         while pending:
@@ -172,7 +173,10 @@ class OptimizerSingleTensorPattern(Pattern):
     """A step of Adam, AdamW or SGD that updates one parameter after another."""
 
     name = "Optimizer Single Tensor Pattern"
-    description = "Deteced optimizer running with single tensor implementation. Please enable multi tensor implementation by passing 'foreach=True' into optimizer."
+    description = (
+        "Detected optimizer running with single tensor implementation. "
+        "Please enable multi tensor implementation by passing 'foreach=True' into optimizer."
+    )
 
     def match(self, event: Any) -> bool:
         """Whether the event is such a step, with ops below it and none for lists of tensors."""
@@ -186,7 +190,10 @@ class SynchronizedDataLoaderPattern(Pattern):
     """A DataLoader without workers: the program waits for each batch."""
 
     name = "Synchronized DataLoader Pattern"
-    description = "Detected DataLoader running with synchronized implementation. Please enable asynchronous dataloading by setting num_workers > 0 when initializing DataLoader."
+    description = (
+        "Detected DataLoader running with synchronized implementation. "
+        "Please enable asynchronous dataloading by setting num_workers > 0 when initializing DataLoader."
+    )
     _NEXT = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
     @cached_property
@@ -216,7 +223,7 @@ class GradNotSetToNonePattern(Pattern):
         if event.name.startswith("Optimizer.zero_grad#"):
             return "aten::zero_" in names
         # Module.zero_grad() has no event of its own: its zero_ calls come one after another.
-        return any(pair == ("aten::zero_", "aten::zero_") for pair in zip(names, names[1:], strict=False))
+        return any(pair == ("aten::zero_", "aten::zero_") for pair in itertools.pairwise(names))
 
 
 class Conv2dBiasFollowedByBatchNorm2dPattern(Pattern):

@@ -114,8 +114,9 @@ def _outlined_input(outline: tuple[Any, ...] | None) -> Decoded:
 def inputs_of(values: Sequence[Any], keywords: Mapping[str, Any]) -> InputInfo:
     """The inputs of a range that was given values of its own, without a schema."""
     columns = [_decode_one(note(value), "") for value in values]
-    parts = zip(*columns, strict=True) if columns else ((), (), (), ())
-    return InputInfo(*parts, tuple((name, _hashable(value)) for name, value in keywords.items()))
+    dims, types, strides, concrete = zip(*columns, strict=True) if columns else ((), (), (), ())
+    shown = tuple((name, _hashable(value)) for name, value in keywords.items())
+    return InputInfo(dims, types, strides, concrete, shown)
 
 
 def _hashable(value: Any) -> Any:

@@ -91,12 +91,17 @@ def touch_all(touch: Callable[[tuple[int, ...]], None], op: int, args: tuple[Any
 
 def touch_one(touch: Callable[[tuple[int, ...]], None], place: int, value: Any, start: int) -> None:
     """Append a row for an argument that is a tensor, or for each tensor in a list."""
-    for item in value if isinstance(value, list | tuple) else (value,):
-        array = getattr(item, "_array", None)
-        if array is not None:
-            owner = array if array.base is None else owner_of(array)
-            pointer, layout = (0, SPARSE) if isinstance(item, SparseTensor) else (owner.__array_interface__["data"][0], STRIDED)
-            touch((start, id(owner), owner.nbytes, place, id(item), pointer, layout))
+    try:
+        array = value._array
+    except AttributeError:
+        for item in value if isinstance(value, list | tuple) else ():
+            touch_one(touch, place, item, start)
+        return
+    owner = array if array.base is None else owner_of(array)
+    if array.__class__ is not np.ndarray and isinstance(value, SparseTensor):
+        touch((start, id(owner), owner.nbytes, place, id(value), 0, SPARSE))
+    else:
+        touch((start, id(owner), owner.nbytes, place, id(value), owner.__array_interface__["data"][0], STRIDED))
 
 
 def note_of(tensor: Any) -> TensorNote | None:

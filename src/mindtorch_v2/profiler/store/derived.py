@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ def display_name(name: str) -> str:
 class DerivedColumns:
     """Base class of EventStore: the recorded columns, declared, and those derived from them."""
 
+    options: dict[str, Any]
     name: NDArray[np.int32]
     kind: NDArray[np.int8]
     tid: NDArray[np.int32]

@@ -27,6 +27,7 @@ from .tensor_ids import NOBODY, Identity, TensorIds
 _DTYPES = {kind.cpp_name: kind for kind in DTYPES.values()}
 _FRAME = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
 _MODULE = re.compile(r"nn\.Module: ((.*)_\d+)", re.DOTALL)
+_CPU = Device("cpu")
 _OPTIMIZER_STEP = ": _optimizer_step_code"
 
 
@@ -58,7 +59,7 @@ class _TensorMetadata:
     strides: list[int]
     dtype: dtype | None
     layout: layout = strided
-    device: Device | None = Device("cpu")
+    device: Device | None = _CPU
     impl_ptr: int | None = None
     storage_data_ptr: int | None = None
     id: int | None = None
@@ -91,7 +92,7 @@ class _NNModuleInfo:
 
 @dataclass(frozen=True)
 class _OptimizerInfo:
-    """The optimizer of a step. `parameters` has (parameter, gradient or None, [(name, state), ...]), as after its first step."""
+    """The optimizer of a step. `parameters` has (parameter, gradient or None, [(name, state), ...]), as after its first one."""
 
     self_ptr: int
     parameters: list[tuple[_TensorMetadata, _TensorMetadata | None, list[tuple[str, _TensorMetadata]]]]
@@ -394,8 +395,9 @@ class _ProfilerEvent:
         return self._number >= self._tree.size
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, _ProfilerEvent) and other._tree.store is self._tree.store
-        return same and other._number == self._number
+        if not isinstance(other, _ProfilerEvent) or other._tree.store is not self._tree.store:
+            return False
+        return other._number == self._number
 
     def __hash__(self) -> int:
         return hash((id(self._tree.store), self._number))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from ..recording.tensor_notes import MOST_ARGUMENTS, TensorNote, TensorNotes
+from ..recording.tensor_notes import MOST_ARGUMENTS, ModuleNote, OptimizerNote, TensorNote, TensorNotes
 from ..store.store import EventStore
 
 _TOUCH, _NOTE, _MEMORY = range(3)  # at equal times, what an op was given comes before what it allocates
@@ -80,15 +80,9 @@ class TensorIds:
     @cached_property
     def _tensor_notes(self) -> list[tuple[int, TensorNote]]:
         """Time and note of every tensor of modules and optimizers."""
-        return [
-            (holder.time, note)
-            for holders in (
-                *(of_thread.values() for of_thread in self._notes.modules),
-                *self._notes.optimizers,
-            )
-            for holder in holders
-            for note in holder.tensors()
-        ]
+        holders: list[ModuleNote | OptimizerNote] = [note for of_thread in self._notes.modules for note in of_thread.values()]
+        holders += [note for of_thread in self._notes.optimizers for note in of_thread]
+        return [(holder.time, note) for holder in holders for note in holder.tensors()]
 
     @cached_property
     def _note_numbers(self) -> dict[int, int]:
@@ -96,7 +90,7 @@ class TensorIds:
 
     @cached_property
     def _sights(self) -> list[_Sight]:
-        """Everything that was seen of the CPU's memory, in order of time. A tensor is (id(), how many ended with that before)."""
+        """Everything that was seen of memory, in order of time."""
         store, ends = self._store, self._ends
         sights = [
             _Sight(start, _TOUCH, row, address, ends.tensor(tensor, start))

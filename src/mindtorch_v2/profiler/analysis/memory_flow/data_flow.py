@@ -112,14 +112,13 @@ class DataFlowNode:
             # A schema that writes, or no schema at all: then anything may have been written.
             edges[key] = DataFlowEdge(self._graph.lookup(key), True in writes or writes == {None})
         memory = [event.extra_fields for event in events if event.tag is _EventType.Allocation]
-        for fields in memory:
-            key = TensorKey.from_allocation(fields)
-            if key is not None and fields.alloc_size < 0:
-                edges[key] = DataFlowEdge(self._graph.lookup(key), None)
-        for fields in memory:
-            key = TensorKey.from_allocation(fields)
-            if key is not None and fields.alloc_size > 0:
-                edges.setdefault(key, DataFlowEdge()).input_version = None
+        changed = [(TensorKey.from_allocation(fields), fields.alloc_size) for fields in memory]
+        for known, size in changed:
+            if known is not None and size < 0:
+                edges[known] = DataFlowEdge(self._graph.lookup(known), None)
+        for known, size in changed:
+            if known is not None and size > 0:
+                edges.setdefault(known, DataFlowEdge()).input_version = None
         return dict(sorted(edges.items(), key=lambda pair: pair[0]._order))
 
     @property

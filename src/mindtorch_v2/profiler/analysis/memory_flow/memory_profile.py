@@ -99,7 +99,7 @@ class MemoryProfile:
         return {pair: self._categories.get(*pair) for pair in sorted(every, key=_order)}
 
     def _any_version_depends_on_gradient(self) -> set[int]:
-        """Ids of memory into which, in any version, gradients or parameters flow: found by going over the graph again and again.
+        """Ids of memory into which, in any version, gradients or parameters flow: found by going over the graph repeatedly.
 
         An op that reads something learned makes its other inputs no more learned, but all its outputs.
         """
