@@ -71,6 +71,7 @@ def test_numbers_of_events_are_never_used_twice():
         seen |= set(numbers)
 
 
+@pytest.mark.filterwarnings("ignore:Profiler won.t be using warmup")
 def test_numbers_of_accumulated_windows_differ():
     with profile(schedule=schedule(wait=0, warmup=0, active=1, repeat=2), acc_events=True) as prof:
         for _ in range(2):
@@ -109,6 +110,7 @@ def step_of_a_loop(prof):
     prof.step()
 
 
+@pytest.mark.filterwarnings("ignore:Profiler won.t be using warmup")
 def test_steps_are_adjusted_to_the_calls_they_end_in(tmp_path):
     config = _ExperimentalConfig(adjust_profiler_step=True)
     steps = schedule(wait=0, warmup=0, active=3, repeat=1)
