@@ -98,7 +98,7 @@ class _Hub:
             self._connect()
 
     def _connect(self) -> None:
-        """Register the callbacks: those of a single tracer directly, those of several behind functions that choose by thread."""
+        """Register the callbacks: those of a single tracer directly, those of several behind functions that go by thread."""
         if not self._tracers:
             if self._tool >= 0 and _monitoring.get_tool(self._tool) == _NAME:
                 _monitoring.set_events(self._tool, 0)
@@ -137,6 +137,7 @@ def _by_thread(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
     def call(*values: Any) -> Any:
         for ident in idents:
             return functions[ident](*values) if ident in functions else None
+        return None
 
     return call
 
