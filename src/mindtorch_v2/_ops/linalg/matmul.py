@@ -729,6 +729,8 @@ def linear(input, weight, bias):
         return aten.addmm(bias, input, aten.t(weight))
     if bias is not None and (array.flags.c_contiguous or array.ndim == 1) and weight._array.ndim == 2:
         shape = array.shape
+        if not shape:
+            raise RuntimeError("both arguments to linear need to be at least 1D, but they are 0D and 2D")
         folded = aten.view(input, (math.prod(shape[:-1]), shape[-1]))
         product = aten.addmm(bias, folded, aten.t(weight))
         return aten.view(product, (*shape[:-1], weight._array.shape[0]))
