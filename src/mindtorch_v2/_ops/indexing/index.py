@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._core.determinism import alert_not_deterministic
 from ..._core.layout import dense_copy, in_order, order_of_dims
+from ..._dispatch.errors import overlapping_input
 from ..._dispatch.facts import Autocast, Batching, Overlap
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, scalar_name
@@ -274,8 +275,18 @@ def index_put(self, indices, values, accumulate, out=None):
     """
     if out is None:
         out = dense_copy(self)
+    else:
+        _check_apart(out, indices, values)
     put_at(out, indices, values, accumulate)
     return out
+
+
+def _check_apart(out, indices, values):
+    """RuntimeError for values or positions that lie in the memory that is written to."""
+    if values.size != 1 or not _is_one_mask(indices):  # the number is read before the mask is filled
+        for source in (values, *indices):
+            if source is not None:
+                overlapping_input(out, source, same=True)
 
 
 def _index_put_self_grad(g, indices, accumulate):
@@ -292,6 +303,7 @@ index_put.vjp(self=_index_put_self_grad, values=lambda g, indices: aten.index(g,
     samples=lambda make: [(make(3, 4), [make.ints(3, 2)], make(2, 4), True)],
 )
 def index_put_impl_(self, indices, values, accumulate, unsafe):
+    _check_apart(self, indices, values)
     put_at(self, indices, values, accumulate)
 
 
@@ -514,6 +526,8 @@ def _fill_index(self, dim, index, value, out):
         value = number_of(value, self.dtype)
     if not target.size and target.shape[dim]:
         return out  # torch looks at no position then
+    if is_expanded(target):
+        target = writable(target, "index_fill_", "tensor[indices] = scalar", 8)
     try:
         target[at_dim(dim, index)] = value
     except IndexError as error:
@@ -523,6 +537,7 @@ def _fill_index(self, dim, index, value, out):
 
 @op(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+    refuses_integer_results=True,
     inplace=True,
     shape=like_first,
     node="IndexFillBackward1",
