@@ -193,9 +193,18 @@ def _is_one_mask(indices):
     return len(given) == 1 and given[0].dtype in (_BOOL, _UINT8)
 
 
+def _check_apart(out, indices, values):
+    """RuntimeError for values or positions that lie in the memory that is written to."""
+    if values.size != 1 or not _is_one_mask(indices):  # the number is read before the mask is filled
+        for source in (values, *indices):
+            if source is not None:
+                overlapping_input(out, source, same=True)
+
+
 def put_at(out, indices, values, accumulate):
     """out[indices] = values, or += with repeated positions added up."""
     key = _as_key(out.shape, indices)
+    _check_apart(out, indices, values)
     if values.size == 1 and _is_one_mask(indices):  # torch fills the mask with the number
         if any(index is not None and index.dtype == _UINT8 for index in indices):
             raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
@@ -275,18 +284,8 @@ def index_put(self, indices, values, accumulate, out=None):
     """
     if out is None:
         out = dense_copy(self)
-    else:
-        _check_apart(out, indices, values)
     put_at(out, indices, values, accumulate)
     return out
-
-
-def _check_apart(out, indices, values):
-    """RuntimeError for values or positions that lie in the memory that is written to."""
-    if values.size != 1 or not _is_one_mask(indices):  # the number is read before the mask is filled
-        for source in (values, *indices):
-            if source is not None:
-                overlapping_input(out, source, same=True)
 
 
 def _index_put_self_grad(g, indices, accumulate):
@@ -303,7 +302,6 @@ index_put.vjp(self=_index_put_self_grad, values=lambda g, indices: aten.index(g,
     samples=lambda make: [(make(3, 4), [make.ints(3, 2)], make(2, 4), True)],
 )
 def index_put_impl_(self, indices, values, accumulate, unsafe):
-    _check_apart(self, indices, values)
     put_at(self, indices, values, accumulate)
 
 

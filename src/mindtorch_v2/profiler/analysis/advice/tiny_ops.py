@@ -21,7 +21,8 @@ def rule(store: EventStore) -> list[Finding]:
     """Fires when at least half the ops' own time is in ops that take at most three times the least cost of a call.
 
     That cost is the cheapest op's. An op that costs up to three times as much at its best is tiny as well, and so are its calls
-    up to three times its best: on a busy machine the same call takes now one time, now two. What interrupted an op for long is no time of its own here: one interruption takes as long as thousands of tiny ops.
+    up to three times its best: on a busy machine the same call takes now one time, now two. What interrupted an op for long is
+    no time of its own here: one interruption takes as long as thousands of tiny ops.
     """
     ops = np.flatnonzero((store.kind == observer.OP) & (store.device_type == 0))
     # Of those of an optimizer there is a rule of its own.
