@@ -310,8 +310,8 @@ def _lay_out(text: _Text, op: OpSpec, array: str, tensors: list[Argument]) -> No
 def _arrange(text: _Text, op: OpSpec, tensors: list[Argument]) -> None:
     """Emit what lays a result out as its operands, and notes that it is not row-major."""
     if iterates(op):
-        arrays = [*[f"{name}._array" for name in _plain_names(op)], *[f"_x{i}" for i in range(len(op.promoted))]]
-        text.add(f"if _strided: _out = arrange(_result, ({', '.join(arrays)},))")
+        operands = [*[f"{name}._array" for name in _plain_names(op)], *[f"_x{i}" for i in range(len(op.promoted))]]
+        text.add(f"if _strided: _out = arrange(_result, ({', '.join(operands)},))")
     elif op.layout is Layout.OPERANDS:
         names = [a.python_name for a in tensors if a.is_tensor and not a.optional]
         shared = " or ".join(f"{name}._storage is not None" for name in names)
