@@ -96,6 +96,7 @@ REFUSED = {  # a call, and the exception that torch raises
 }
 
 
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
 @pytest.mark.parametrize("call", REFUSED)
 def test_refused(call):
     with pytest.raises(REFUSED[call]) as refusal:
