@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys as _sys
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,8 @@ from ._core.memory_format import (
 from ._core.printing import set_printoptions
 from ._core.size import Size
 from ._core.tensor import Tensor
+from ._dispatch.overload_api import ops
 from ._lazy_imports import lazy_exports as _lazy_exports
-from ._op_namespaces import ops
 
 if TYPE_CHECKING:
     from . import (
@@ -121,8 +122,12 @@ _MORE_MODULES = (
     "__future__",
     "_higher_order_ops",
     "_dynamo",
+    "_custom_ops",
+    "_subclasses",
+    "_tensor_str",
     "_utils",
     "amp",
+    "ao",
     "cpu",
     "distributed",
     "distributions",
@@ -174,11 +179,13 @@ _NAMES = {
         "sym_sqrt",
         "sym_sum",
     ),
+    ".futures": ("Future",),
     ".jit": ("ScriptFunction", "ScriptModule"),
     ".torch_version": ("__version__",),
     ".accelerator": ("get_device_module",),
     "._backends.errors": ("AcceleratorError", "OutOfMemoryError"),
     "._compile": ("compile",),
+    "._serialization.file_reader": ("PyTorchFileReader",),
     "._streams": ("Event", "Stream"),
     "._ops.reduction.histogramdd": ("histogramdd",),
     ".amp.autocast_mode": (
@@ -225,3 +232,4 @@ __all__ += [*_MODULES, *[_name for _home in _NAMES.values() for _name in _home i
 __all__.remove("annotations")
 __all__.remove("TYPE_CHECKING")
 __getattr__, __dir__ = _lazy_exports(__name__, (*_MODULES, *_MORE_MODULES), _NAMES)
+torch = _sys.modules[__name__]  # `torch.torch`, which some libraries write

@@ -14,11 +14,15 @@ import numpy as np
 from . import _C as _C
 from . import _VF as _VF
 from . import __config__ as __config__
+from . import _custom_ops as _custom_ops
 from . import _dynamo as _dynamo
 from . import _higher_order_ops as _higher_order_ops
+from . import _subclasses as _subclasses
+from . import _tensor_str as _tensor_str
 from . import _utils as _utils
 from . import accelerator as accelerator
 from . import amp as amp
+from . import ao as ao
 from . import autograd as autograd
 from . import backends as backends
 from . import compiler as compiler
@@ -105,7 +109,8 @@ from ._core.size import Size as Size
 from ._core.size import Size as _Size
 from ._core.tensor import Tensor as Tensor
 from ._core.untyped_storage import UntypedStorage as _UntypedStorage
-from ._op_namespaces import ops as ops
+from ._dispatch.overload_api import ops as ops
+from ._serialization.file_reader import PyTorchFileReader as PyTorchFileReader
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
 from ._settings import get_float32_matmul_precision as get_float32_matmul_precision
@@ -160,6 +165,7 @@ from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from .amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from .amp.grad_scaler import GradScaler as GradScaler
 from .func import vmap as vmap
+from .futures import Future as Future
 from .jit import ScriptFunction as ScriptFunction
 from .jit import ScriptModule as ScriptModule
 from .serialization import load as load
@@ -4311,6 +4317,7 @@ __all__ = [
     "Event",
     "FloatStorage",
     "FloatTensor",
+    "Future",
     "Generator",
     "GradScaler",
     "HalfStorage",
@@ -4320,6 +4327,7 @@ __all__ = [
     "LongStorage",
     "LongTensor",
     "OutOfMemoryError",
+    "PyTorchFileReader",
     "ScriptFunction",
     "ScriptModule",
     "ShortStorage",

@@ -9,13 +9,14 @@ from typing import Any
 from ._autograd.graph import require_grad as requires_grad
 from ._core.keys import LAZY, NPU
 from ._core.printing import tensor_repr
-from ._core.tensor import Tensor, make_external
+from ._core.tensor import Tensor
 from ._core.untyped_storage import UntypedStorage
 from ._core.untyped_storage import untyped_storage as _untyped_storage
-from ._dispatch import backends, interception
+from ._dispatch import interception
 from ._dispatch.dispatcher import as_operator, operator_form
 from ._dispatch.lazy_values import resolved
 from ._dispatch.registry import aten
+from ._ops.creation import pinned
 
 METHODS: dict[str, Callable[..., Any]] = {}
 PROPERTIES: dict[str, property] = {}
@@ -120,20 +121,13 @@ def storage_type(self: Tensor) -> Any:
 @method
 def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Whether the memory is page-locked, so that a device copies from it while the program goes on."""
-    return any(backend.is_pinned(self._array) for backend in backends.loaded.values())
+    return pinned.is_pinned(self)
 
 
 @method
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """The tensor in page-locked memory: itself if it is there already, else a copy. Needs an accelerator."""
-    if self.device.type != "cpu":
-        kind = f"torch.{self.device.type}.{self.dtype.scalar_name}Tensor"
-        raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
-    if is_pinned(self):
-        return self
-    if not backends.available("npu"):
-        raise RuntimeError("Cannot access accelerator device when none is available.")
-    return make_external(backends.loaded["npu"].pin(self._array))
+    return self if self.device.type == "cpu" and pinned.is_pinned(self) else aten._pin_memory(self, device)  # type: ignore[no-any-return]
 
 
 @method

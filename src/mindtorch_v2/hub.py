@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from importlib import import_module
 from typing import Any, NoReturn
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
@@ -10,12 +12,51 @@ __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_stat
 _settings: dict[str, str] = {}  # "dir": what set_dir() was told
 
 
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the start of a file's SHA-256, which names of released weights hold
+
+
+def _get_torch_home() -> str:
+    """The folder where torch keeps what it caches: `$TORCH_HOME`, else `torch` in the cache folder of the user."""
+    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
+    return os.path.expanduser(home)
+
+
 def get_dir() -> str:
     """The folder where downloads are kept."""
-    if "dir" in _settings:
-        return _settings["dir"]
-    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
-    return os.path.join(os.path.expanduser(home), "hub")
+    return _settings["dir"] if "dir" in _settings else os.path.join(_get_torch_home(), "hub")
+
+
+class _Progress:
+    """What stands in for tqdm's bar where tqdm is not installed: counts, and prints nothing."""
+
+    def __init__(self, total: int | None = None, disable: bool = False, unit: Any = None, *args: Any, **kwargs: Any) -> None:
+        self.total, self.disable, self.n = total, disable, 0
+
+    def update(self, n: int) -> None:
+        """Count further."""
+        self.n += n
+
+    def set_description(self, *args: Any, **kwargs: Any) -> None:
+        """Name the bar, which is not shown."""
+
+    def close(self) -> None:
+        """End it."""
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+
+def __getattr__(name: str) -> Any:
+    """`tqdm`, when it is asked for: the bar of that package, or one that does not show."""
+    if name != "tqdm":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return import_module("tqdm.auto").tqdm
+    except ImportError:
+        return _Progress
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 from ._core import dtype as dt
 from ._core.device import device as Device
 from ._core.tensor import Tensor
+from ._core.threads import threads
 from ._dispatch.observer import call_user_code
+from ._dispatch.overload_api import OpOverload, OpOverloadPacket
 from ._dispatch.registry import OpSpec, composite, packets
 from ._dispatch.schema import parse
 
@@ -109,6 +111,9 @@ class CustomOpDef:
         kind = tensors[0].device.type if tensors else "cpu"
         if kind == "meta" and self._fake is not None:
             return self._fake(*args)
+        autocast = threads.state.autocast
+        if autocast is not None and autocast.enabled.get(kind, False):
+            kind = f"autocast{kind}" if f"autocast{kind}" in self._kernels else kind
         positional = [a for a, info in zip(args, self._spec.schema.arguments, strict=True) if not info.keyword_only]
         keywords = {info.name: a for a, info in zip(args, self._spec.schema.arguments, strict=True) if info.keyword_only}
         return self._kernels.get(kind, self._kernels[None])(*positional, **keywords)
@@ -185,8 +190,15 @@ def custom_op(
     return declare if fn is None else declare(fn)
 
 
+def _qualified(op: Any) -> Any:
+    """`namespace::name` of a packet or an overload of `torch.ops`; anything else as it is."""
+    if isinstance(op, OpOverload):
+        return op.name()
+    return op._qualified_op_name if isinstance(op, OpOverloadPacket) else op
+
+
 def _defined(name: Any) -> CustomOpDef:
-    name = name._qualified_op_name if hasattr(name, "_qualified_op_name") else name
+    name = _qualified(name)
     found = _custom.get(name) if isinstance(name, str) else name if isinstance(name, CustomOpDef) else None
     if found is None:
         raise RuntimeError(f"{name} was not defined with torch.library")
@@ -252,5 +264,5 @@ class Library:
         """Give an op of this namespace its body, for `dispatch_key` or, without one, for every device."""
         if with_keyset:
             raise NotImplementedError("Library.impl(with_keyset=True)")
-        name = op_name if isinstance(op_name, str) else op_name._qualified_op_name.partition("::")[2]
+        name = op_name if isinstance(op_name, str) else _qualified(op_name).partition("::")[2]
         impl(f"{self.ns}::{name}", dispatch_key or self.dispatch_key or "default", fn)

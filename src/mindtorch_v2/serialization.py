@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ._core.cpython import without_signals_at_entry
 from ._core.files import write_whole
 from ._core.restoring import Actions, restoring
 from ._serialization import globals_in_pickle, options
@@ -38,6 +37,8 @@ from ._serialization.rebuild import get_layout as _get_layout  # noqa: F401
 from ._serialization.writer import MAGIC_NUMBER as MAGIC_NUMBER
 from ._serialization.writer import PROTOCOL_VERSION as PROTOCOL_VERSION
 from ._serialization.writer import folder_name, write_legacy, write_zip
+
+MAP_LOCATION = MapLocation
 
 __all__ = [
     "LoadEndianness",
@@ -290,7 +291,6 @@ class set_default_mmap_options:
     def __enter__(self) -> None:
         pass
 
-    @without_signals_at_entry
     def __exit__(self, *error: object) -> None:
         options.load.mmap_flags = self._before
 

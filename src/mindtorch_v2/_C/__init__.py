@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from .._core.tensor import Tensor as _Tensor
+from .._dispatch.interception import DisableTorchFunctionSubclass
+from .._dispatch.interception import disabled_torch_function as _disabled_torch_function_impl
+from .._dispatch.interception import function_mode_is_active as _is_torch_function_mode_enabled
 from .._lazy_imports import lazy_exports as _lazy_exports
 from .._ops.nn.lstm_layer import get_mkldnn_enabled as _get_mkldnn_enabled
 from .._ops.nn.lstm_layer import set_mkldnn_enabled as _set_mkldnn_enabled
@@ -17,4 +21,18 @@ def _log_api_usage_once(event: str) -> None:
     """Where torch counts the use of an API if it was built to: it was not."""
 
 
-__getattr__, __dir__ = _lazy_exports(__name__, ("_autograd", "_nn"))
+_TensorMeta = type(_Tensor)  # the class of the class Tensor
+
+
+def _get_tracing_state() -> None:
+    """The graph that is being traced: `torch.jit.trace` runs functions as they are, and leaves none."""
+
+
+__getattr__, __dir__ = _lazy_exports(
+    __name__,
+    ("_functorch", "_nn"),
+    {
+        "._dispatch_keys": ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"),
+        "._functorch": ("_are_functorch_transforms_active",),
+    },
+)

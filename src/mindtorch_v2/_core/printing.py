@@ -92,13 +92,13 @@ def tensor_repr(
     """
     prefix = f"{class_name}("
     if contents is None:
-        contents = "..." if device.type == "meta" else _contents(array, len(prefix))
+        contents = "..." if device.type == "meta" else contents_text(array, len(prefix))
     suffixes = _suffixes(array, dtype, device)
     if grad_fn_name is not None:
         suffixes.append(f"grad_fn=<{grad_fn_name}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    return _append_suffixes(prefix + contents, suffixes, len(prefix))
+    return append_suffixes(prefix + contents, suffixes, len(prefix))
 
 
 def _suffixes(array: np.ndarray[Any, Any], dtype: DType, device: Device) -> list[str]:
@@ -122,7 +122,7 @@ def _suffixes(array: np.ndarray[Any, Any], dtype: DType, device: Device) -> list
     return suffixes
 
 
-def _append_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+def append_suffixes(text: str, suffixes: list[str], indent: int) -> str:
     """`text` with `suffixes` and the closing bracket; a suffix that would pass the line's end starts a new line."""
     parts = [text]
     line_length = len(text) - text.rfind("\n") + 1  # of the last line, and two more: the closing bracket and a spare
@@ -136,7 +136,8 @@ def _append_suffixes(text: str, suffixes: list[str], indent: int) -> str:
     return "".join(parts) + ")"
 
 
-def _contents(array: np.ndarray[Any, Any], indent: int) -> str:
+def contents_text(array: np.ndarray[Any, Any], indent: int) -> str:
+    """The elements in brackets; lines after the first begin at column `indent`."""
     if array.size == 0:
         return "[]"
     # Which dimensions are cut, so that no more than the corners of a big array are ever copied or formatted.

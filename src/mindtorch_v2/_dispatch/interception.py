@@ -110,6 +110,23 @@ class _DefaultDevice(Mode):
 on_default_change.append(_DefaultDevice().follow)
 
 
+class DisableTorchFunctionSubclass(Mode):
+    """Inside `with DisableTorchFunctionSubclass():` tensors of subclasses are plain ones to every op, and so are results."""
+
+    __module__ = "mindtorch_v2._C"
+
+    def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
+        originals: dict[int, Tensor] = {}
+        plain = _strip(args, originals)
+        composed = op.composite and not op.below_autograd
+        return _restored(run_composed(self, op, plain) if composed else proceed(op, plain), originals)
+
+
+def function_mode_is_active() -> bool:
+    """Whether a `TorchFunctionMode` sees the ops of this thread."""
+    return any(isinstance(mode, TorchFunctionMode) for mode in threads.state.modes)
+
+
 def subclass_types(args: Any) -> list[type]:
     """The subclasses among some arguments that take part in interception, most derived first."""
     kinds: list[type] = []

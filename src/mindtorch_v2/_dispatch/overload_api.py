@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from .dispatcher import dispatch_with_keyset
@@ -116,6 +119,14 @@ class OpNamespace:
         )
 
 
+# Compiled libraries, by folder and name, whose ops are written in Python here.
+_EXTENSIONS = {"torchvision/_C": "mindtorch_v2._extensions.torchvision"}
+
+
+class ExtensionNotSupported(OSError, NotImplementedError):
+    """A compiled extension: torch raises OSError for a library that was built for another release, and libraries expect it."""
+
+
 class Ops:
     """`torch.ops`: the namespaces, of which aten holds torch's own ops."""
 
@@ -129,8 +140,12 @@ class Ops:
         setattr(self, name, namespace)
         return namespace
 
-    def load_library(self, path: str) -> None:
-        raise NotImplementedError(f"torch.ops.load_library({path!r}): compiled extensions cannot be loaded")
+    def load_library(self, path: str | os.PathLike[str]) -> None:
+        """Declare the ops of a compiled library, if this runtime has them; else OSError, as for one that cannot be loaded."""
+        module = _EXTENSIONS.get("/".join(Path(path).parts[-2:]).partition(".")[0])
+        if module is None:
+            raise ExtensionNotSupported(f"Could not load this library: {path}: compiled extensions cannot be loaded")
+        import_module(module)
 
 
 ops = Ops()

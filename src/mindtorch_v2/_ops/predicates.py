@@ -10,6 +10,7 @@ from .._core.keys import CONJUGATED, NEGATED, SPARSE
 from .._core.tensor import Tensor
 from .._core.untyped_storage import untyped_storage
 from .._dispatch.errors import type_name
+from .._dispatch.registry import composite
 
 
 def _predicate(name: str, test: Callable[[Tensor], bool]) -> Callable[[Any], bool]:
@@ -37,6 +38,20 @@ def share_memory_(self: Tensor) -> Tensor:
         raise NotImplementedError("Cannot access storage of SparseTensorImpl")
     untyped_storage(self).share_memory_()
     return self
+
+
+@composite("_assert_async(Tensor self) -> ()", nondiff=True, samples=lambda make: [])
+def assert_async(self: Tensor) -> None:
+    """RuntimeError unless the only element is not zero."""
+    if not bool(self):
+        raise RuntimeError("Expected Tensor with single nonzero value, but got zero")
+
+
+@composite("_assert_async.msg(Tensor self, str assert_msg) -> ()", nondiff=True, samples=lambda make: [])
+def assert_async_msg(self: Tensor, assert_msg: str) -> None:
+    """RuntimeError with a message unless the only element is not zero."""
+    if not bool(self):
+        raise RuntimeError(assert_msg)
 
 
 FUNCTIONS = {

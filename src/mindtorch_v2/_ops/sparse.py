@@ -12,7 +12,7 @@ from .._core.memory_format import sparse_coo, strided
 from .._core.sparse import SparseTensor, make_sparse
 from .._core.tensor import Tensor, make_tensor
 from .._dispatch import backends
-from .._dispatch.registry import OpSpec, aten
+from .._dispatch.registry import OpSpec, aten, composite
 from .creation.from_data import as_tensor
 
 
@@ -205,6 +205,12 @@ def _mm(self: Any, other: Any, *rest: Any) -> Any:
 
 def _addmm(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     return to_dense(self) * beta + _mm(mat1, mat2) * alpha  # type: ignore[operator]
+
+
+@composite("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+def sparse_addmm(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
+    """`addmm` whose first matrix is sparse."""
+    return aten.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def _add(self: Any, other: Any, alpha: Any = 1) -> Any:

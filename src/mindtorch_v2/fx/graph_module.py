@@ -17,6 +17,16 @@ from .node import _get_qualified_name, _package, map_aggregate, map_arg
 
 _numbers = itertools.count()
 
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+
+
+class _CodeOnlyModule(nn.Module):
+    """What a graph module holds, without its graph: for copies and files that make the graph anew."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__ = body
+
 
 def _compile_forward(code: PythonCode) -> Any:
     """The function of generated code. Its text is in `linecache`, so that tracebacks and `inspect` show it."""

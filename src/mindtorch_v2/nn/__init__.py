@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import attention, common_types, functional, grad, init, modules, parallel, parameter, utils
+from . import attention, common_types, functional, grad, init, modules, parallel, parameter, quantized, utils
 from ._factory_kwargs import factory_kwargs
 from .modules import *  # noqa: F403
 from .parallel import DataParallel
@@ -23,6 +23,7 @@ __all__ = [
     "modules",
     "parallel",
     "parameter",
+    "quantized",
     "utils",
 ]
 __all__ += modules.__all__

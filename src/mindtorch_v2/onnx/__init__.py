@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
-__all__ = ["export", "is_in_onnx_export"]
+from . import operators, symbolic_helper
+
+__all__ = ["export", "is_in_onnx_export", "operators", "register_custom_op_symbolic", "symbolic_helper"]
+
+_symbolic_rules: dict[tuple[str, int], Callable[..., Any]] = {}
+
+
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int) -> None:
+    """Keep a rule for an op from outside; the export that would use it is not supported."""
+    if symbolic_name.startswith("::"):
+        symbolic_name = f"aten{symbolic_name}"
+    if "::" not in symbolic_name:
+        raise ValueError(f"Failed to register operator {symbolic_name}. The symbolic name must match the format domain::name.")
+    _symbolic_rules[symbolic_name, opset_version] = symbolic_fn
 
 
 def is_in_onnx_export() -> bool:

@@ -9,6 +9,7 @@ from . import (
     from_data,
     from_file,
     legacy_constructors,
+    pinned,
     python_functions,
     ranges,
 )

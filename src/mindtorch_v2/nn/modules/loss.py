@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -409,3 +410,8 @@ class TripletMarginWithDistanceLoss(_Loss):
             swap=self.swap,
             reduction=self.reduction,
         )
+
+
+# As of Module: types, not texts, for whoever asks an instance.
+for _kind in (_Loss, _WeightedLoss, *(globals()[_name] for _name in __all__)):
+    _kind.__annotations__ = inspect.get_annotations(_kind, eval_str=True)

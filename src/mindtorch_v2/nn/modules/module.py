@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -379,3 +380,5 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 # typing.get_type_hints() of a module's class evaluates the annotations of its bases where they stand.
 _attributes.Module = Module  # type: ignore[misc]
+# Libraries evaluate the annotations of an instance where they stand themselves: these are types, not texts.
+Module.__annotations__ = inspect.get_annotations(Module, eval_str=True)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 from weakref import ref
 
-from ..._core.cpython import without_signals_at_entry
 from ..._core.tensor import Tensor
 from ..optimizer import Optimizer
 
@@ -92,7 +91,6 @@ class _enable_get_lr_call:
         self.o._get_lr_called_within_step = True
         return self
 
-    @without_signals_at_entry
     def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
         self.o._get_lr_called_within_step = False
 
@@ -106,7 +104,6 @@ class _initial_mode:
     def __enter__(self) -> None:
         self.o._is_initial = True
 
-    @without_signals_at_entry
     def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
         self.o._is_initial = False
 

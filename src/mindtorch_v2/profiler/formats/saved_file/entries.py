@@ -31,11 +31,10 @@ def _tuples(value: Any) -> Any:
 
 
 def _input_info(entry: Any, tables: Any) -> InputInfo:
-    dims, types, strides, concrete, *more = map(_tuples, entry)
-    keywords = more[0] if more else ()
-    if not all(isinstance(part, tuple) for part in (dims, types, strides, concrete, keywords)):
+    dims, types, strides, concrete = map(_tuples, entry)
+    if not all(isinstance(part, tuple) for part in (dims, types, strides, concrete)):
         raise TypeError("not the inputs of a call")
-    return InputInfo(dims, types, strides, concrete, tuple((str(name), value) for name, value in keywords))
+    return InputInfo(dims, types, strides, concrete)
 
 
 def _stack(entry: Any, tables: dict[str, list[Any]]) -> tuple[str, ...]:
