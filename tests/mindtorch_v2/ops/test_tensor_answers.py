@@ -130,6 +130,8 @@ RESULTS = [
     (lambda: torch.tensor(x.untyped_storage(), dtype=torch.float32), x),
     (lambda: torch.cond(torch.tensor(False), torch.neg, torch.exp, (torch.zeros(2),)), x),
     (lambda: torch.zeros(2).map2_(x, x, lambda a, b, c: a + b + c), torch.tensor([2.0, 2.0])),
+    (lambda: torch.randint(1, 2, (2,), out=torch.empty(())), x),
+    (lambda: torch.randperm(1, out=torch.ones(3)), torch.zeros(1)),
     (lambda: torch.full((2,), 1j), torch.tensor([1j, 1j])),
     (lambda: torch.complex(x.half(), x.half()).real, x.half()),
     (lambda: torch.view_as_complex(torch.ones(2, 2).half()).imag, x.half()),

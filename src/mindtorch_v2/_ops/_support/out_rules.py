@@ -50,7 +50,8 @@ def _place_of_dtype(op: OpSpec) -> int:
 def fills_out(op: OpSpec, args: Arguments, out: Tensor) -> Arguments:
     """The rule of factories: they compute in the dtype of what they fill."""
     at = _place_of_dtype(op)
-    if args[at] is None or args[at] is out.dtype:
+    # A text is a default of the schema, such as that of `randint`: no one asked for it.
+    if args[at] is None or args[at].__class__ is str or args[at] is out.dtype:
         return (*args[:at], out.dtype, *args[at + 1 :])
     name = args[at].scalar_name if isinstance(args[at], dt.dtype) else args[at].__name__
     raise RuntimeError(f"dtype {name} does not match dtype of out parameter ({out.dtype.scalar_name})")
