@@ -8,9 +8,8 @@ from typing import Any
 
 from ._core import dtype as dt
 from ._core.blas import get_num_threads, set_num_threads
-from ._core.determinism import Determinism
+from ._core.determinism import Determinism, set_filled
 from ._core.tensor import Tensor
-from ._core.uninitialized import set_filled
 from ._core.untyped_storage import StorageBase
 from ._core.warn_always import Always
 from ._dispatch.errors import need_tensor

@@ -8,7 +8,6 @@ from typing import Any
 from .._core.cpython import stack_level
 from .._core.tensor import Tensor
 from .._core.warn_always import Always
-from . import entry_globals
 from .callers import is_method_call
 from .errors import torch_error
 from .overloads import type_word
@@ -79,6 +78,3 @@ def _warn(op: OpSpec, names: list[str], count: int) -> None:
         UserWarning,
         stacklevel=stack_level(_OURS),
     )
-
-
-entry_globals.install(call_deprecated=call_deprecated)

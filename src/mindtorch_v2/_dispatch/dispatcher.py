@@ -12,6 +12,7 @@ import linecache
 import warnings
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -656,9 +657,15 @@ def _on_register(spec: OpSpec) -> None:
         setattr(aten, spec.schema.name, packet.function)
 
 
+def call_deprecated(*args: Any) -> Any:
+    """Run a call with its arguments in a deprecated order; few programs have one, so what reads them is loaded here."""
+    return import_module(".deprecated_calls", __package__).call_deprecated(*args)
+
+
 registry.on_register.append(_on_register)
 entry_globals.install(
     arrange=arrange,
+    call_deprecated=call_deprecated,
     check_apart=check_apart,
     keys_of=keys_of,
     listed_keys=listed_keys,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import ModuleType
 
-from .._dispatch import deprecated_calls, dispatcher  # ops become callable as they are declared
+from .._dispatch import dispatcher  # ops become callable as they are declared
 from . import (
     creation,
     indexing,

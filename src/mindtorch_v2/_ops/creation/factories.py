@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.determinism import filled, listeners
 from ..._core.device import device as Device
 from ..._core.strides import reach_of, strided
 from ..._core.tensor import make_meta, make_tensor
-from ..._core.uninitialized import filled, listeners
 from ..._dispatch.facts import Autocast, Batching, Layout, Surface
 from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import op

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..._core.determinism import Uninitialized, filled
 from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD, LAZY, META, NPU
 from ..._core.layout import suggested_format
@@ -16,7 +17,6 @@ from ..._core.storage import Storage, check_version
 from ..._core.strides import memory_of, reach_of, row_major, strided
 from ..._core.tensor import make_meta, storage_of
 from ..._core.threads import threads
-from ..._core.uninitialized import Uninitialized, filled
 from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite
 from .._support.common import normal_dim, normal_dims
