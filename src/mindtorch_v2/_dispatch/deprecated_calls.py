@@ -6,13 +6,14 @@ import warnings
 from typing import Any
 
 from .._core.cpython import stack_level
+from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._core.warn_always import Always
 from .callers import is_method_call
 from .errors import torch_error
 from .overloads import type_word
 from .promotion import is_number
-from .registry import OpSpec
+from .registry import OpSpec, aten
 from .schema import REQUIRED
 
 _OURS = __name__.partition(".")[0]
@@ -36,7 +37,7 @@ def call_deprecated(op: OpSpec, args: tuple[Any, ...], left_over: tuple[Any, ...
         if untouched and len(names) == len(values) and _fits(op, names, values):
             by_name = dict(zip(names, values, strict=True))
             _warn(op, names, len(values))
-            given = {arguments[name].python_name: by_name[name] for name in names if arguments[name].keyword_only}
+            given = {arguments[name].python_name: _number(by_name[name]) for name in names if arguments[name].keyword_only}
             if out is not None:
                 given["out"] = out
             assert op.call is not None
@@ -46,13 +47,21 @@ def call_deprecated(op: OpSpec, args: tuple[Any, ...], left_over: tuple[Any, ...
     )
 
 
+def _number(value: Any) -> Any:
+    return aten.item(value) if isinstance(value, Tensor) else value
+
+
 def _fits(op: OpSpec, names: list[str], values: tuple[Any, ...]) -> bool:
     kinds = {a.name: a for a in op.schema.arguments}
     for name, value in zip(names, values, strict=True):
         takes_number = not kinds[name].is_tensor or (name == "other" and is_number(value))
-        if not (is_number(value) if takes_number else isinstance(value, Tensor)):
+        if not (is_number(value) or _stands_for_number(value) if takes_number else isinstance(value, Tensor)):
             return False
     return True
+
+
+def _stands_for_number(value: Any) -> bool:
+    return isinstance(value, Tensor) and not value._array.ndim and not value._keys & AUTOGRAD
 
 
 def _warn(op: OpSpec, names: list[str], count: int) -> None:

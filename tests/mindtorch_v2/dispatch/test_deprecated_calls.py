@@ -11,6 +11,7 @@ x, m, b = torch.full((2,), 3.0), torch.full((2, 2), 3.0), torch.full((1, 2, 2), 
 
 CALLS = [
     (lambda: torch.add(x, 2, x), lambda: torch.add(x, x, alpha=2)),
+    (lambda: torch.add(x, torch.tensor(2), 5), lambda: torch.add(x, 5, alpha=2)),
     (lambda: torch.add(x, 2, 5), lambda: torch.add(x, 5, alpha=2)),
     (lambda: x.add(2, x), lambda: torch.add(x, x, alpha=2)),
     (lambda: x.clone().add_(2, x), lambda: torch.add(x, x, alpha=2)),

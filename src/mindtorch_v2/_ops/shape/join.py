@@ -434,9 +434,7 @@ _variadic("broadcast_tensors", lambda tensors: aten.broadcast_tensors(tensors))
 def broadcast_shapes(*shapes):
     """The shape that all the shapes broadcast to."""
     tuples = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    for n in (n for shape in tuples for n in shape if n < 0):
-        if all(isinstance(s, int) for s in shapes):
-            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {[n]}")
+    if any(n < 0 for shape in tuples for n in shape):
         raise ValueError("Attempting to broadcast a dimension with negative length!")
     problem = broadcast_mismatch(tuples)
     if problem:
