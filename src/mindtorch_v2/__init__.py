@@ -36,8 +36,8 @@ from ._core.memory_format import (
 from ._core.printing import set_printoptions
 from ._core.size import Size
 from ._core.tensor import Tensor
-from ._dispatch.overload_api import ops
 from ._lazy_imports import lazy_exports as _lazy_exports
+from ._op_namespaces import ops
 
 if TYPE_CHECKING:
     from . import (

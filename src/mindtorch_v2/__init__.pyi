@@ -109,7 +109,7 @@ from ._core.size import Size as Size
 from ._core.size import Size as _Size
 from ._core.tensor import Tensor as Tensor
 from ._core.untyped_storage import UntypedStorage as _UntypedStorage
-from ._dispatch.overload_api import ops as ops
+from ._op_namespaces import ops as ops
 from ._serialization.file_reader import PyTorchFileReader as PyTorchFileReader
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode

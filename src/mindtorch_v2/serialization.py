@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ._core.cpython import without_signals_at_entry
 from ._core.files import write_whole
 from ._core.restoring import Actions, restoring
 from ._serialization import globals_in_pickle, options
@@ -291,6 +292,7 @@ class set_default_mmap_options:
     def __enter__(self) -> None:
         pass
 
+    @without_signals_at_entry
     def __exit__(self, *error: object) -> None:
         options.load.mmap_flags = self._before
 

@@ -44,7 +44,10 @@ def main() -> int:
         text = PAGE.read_text()
         before, _, rest = text.partition(BEGIN)
         _, _, after = rest.partition(END)
-        table = "\n".join(["| promise | | tries |", "|---|---|---|", *rows])
+        old = rest.partition(END)[0].strip().splitlines()[2:]
+        fresh = {row.split(" | ")[0]: row for row in rows}
+        kept = [fresh.pop(row.split(" | ")[0], row) for row in old]  # with --only, the other lines stay
+        table = "\n".join(["| promise | | tries |", "|---|---|---|", *kept, *fresh.values()])
         PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
     print(f"{len(rows)} attacks, {broken} broken")
     return 1 if broken else 0

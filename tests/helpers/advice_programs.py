@@ -252,20 +252,24 @@ def reads_values(step: Callable[[], None], reads: int) -> None:
         step()
 
 
+# What these loops work on is made once: that a single long op was interrupted cannot be told from its work.
+_NUMBERS, _ZEROS = torch.randn(100), torch.zeros(8)
+
+
 def loop_of_scalars(step: Callable[[], None], calls: int) -> None:
-    x = torch.randn(4)
+    x = _NUMBERS[:4]
     for _ in range(calls):
         x = x * 0.9 + 0.1
 
 
 def loop_over_elements(step: Callable[[], None], calls: int) -> None:
-    x, total = torch.randn(100), torch.zeros(())
+    x, total = _NUMBERS, _ZEROS[0]
     for at in range(calls):
         total = total + x[at % 100] * x[at % 100]
 
 
 def loop_of_many_kinds(step: Callable[[], None], calls: int) -> None:
-    x, total = torch.randn(8), torch.zeros(8)
+    x, total = _NUMBERS[:8], _ZEROS
     for at in range(calls):
         total = torch.maximum(total + torch.sin(x * at), -total)
 

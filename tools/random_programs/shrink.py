@@ -58,11 +58,13 @@ def simpler_statements(statement: Statement, described: list[Any] | None) -> Ite
         yield made
         if described[3]:
             yield {**made, "grad": True}
+    writes_out = statement["do"] == "out"  # it is another statement without the keyword
     for key in ("layout", "style", "grad", "no_grad", "kwargs", "seed"):
-        if statement.get(key):
+        if statement.get(key) and not (key == "kwargs" and writes_out):
             yield {name: one for name, one in statement.items() if name != key}
     for key in statement.get("kwargs", {}):
-        yield {**statement, "kwargs": {name: one for name, one in statement["kwargs"].items() if name != key}}
+        if not (key == "out" and writes_out):
+            yield {**statement, "kwargs": {name: one for name, one in statement["kwargs"].items() if name != key}}
     if statement["do"] == "input":
         if statement["dtype"] != "float32":
             yield {**statement, "dtype": "float32"}

@@ -30,7 +30,7 @@ def _get_tracing_state() -> None:
 
 __getattr__, __dir__ = _lazy_exports(
     __name__,
-    ("_functorch", "_nn"),
+    ("_autograd", "_functorch", "_nn"),
     {
         "._dispatch_keys": ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"),
         "._functorch": ("_are_functorch_transforms_active",),

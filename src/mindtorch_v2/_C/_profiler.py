@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from ..profiler.config import ProfilerActivity, ProfilerConfig, ProfilerState, RecordScope, _ExperimentalConfig
+from ..profiler.config import (
+    ActiveProfilerType,
+    ProfilerActivity,
+    ProfilerConfig,
+    ProfilerState,
+    RecordScope,
+    _ExperimentalConfig,
+    _set_cuda_sync_enabled_val,
+    _set_fwd_bwd_enabled_val,
+    _set_record_concrete_inputs_enabled_val,
+)
+from ..profiler.recording.functions_with_arguments import _RecordFunctionFast
 from ..profiler.views.event_tree import (
     _EventType,
     _ExtraFields_Allocation,
@@ -11,12 +22,14 @@ from ..profiler.views.event_tree import (
     _ExtraFields_PyCCall,
     _ExtraFields_TorchOp,
     _NNModuleInfo,
+    _OptimizerInfo,
     _ProfilerEvent,
     _PyFrameState,
     _TensorMetadata,
 )
 
 __all__ = [
+    "ActiveProfilerType",
     "ProfilerActivity",
     "ProfilerConfig",
     "ProfilerState",
@@ -29,7 +42,12 @@ __all__ = [
     "_ExtraFields_PyCall",
     "_ExtraFields_TorchOp",
     "_NNModuleInfo",
+    "_OptimizerInfo",
     "_ProfilerEvent",
     "_PyFrameState",
+    "_RecordFunctionFast",
     "_TensorMetadata",
+    "_set_cuda_sync_enabled_val",
+    "_set_fwd_bwd_enabled_val",
+    "_set_record_concrete_inputs_enabled_val",
 ]

@@ -101,8 +101,12 @@ def run_in_place(
     if isinstance(derivative, NoDerivative):
         if state.grad_enabled and dispatcher.keys_of(args) & AUTOGRAD:
             check_in_place(target)
+            shared = _may_have_views(target)
             without_history(execute, (op, args), {})
-            derivative.record(args, target, state)
+            if not op.nondiff and target._array.dtype.kind in FLOATING:
+                unknown = not_implemented_node(op, args, (target,), state)
+                unknown.inputs = (target._array.shape, target._array.dtype)
+                _rebase(target, unknown, 0, shared)
             return target
         return without_history(execute, (op, args), {})
     mask = mask_of(derivative, args)

@@ -307,3 +307,102 @@ def is_capsule_named(capsule: Any, name: bytes) -> bool:
     if is_valid is None:
         return repr(capsule).startswith(f'<capsule object "{name.decode()}" ')
     return bool(is_valid(capsule, name))
+
+
+# ---------------------------------------------------------------- profile functions of other threads
+
+
+class _ThreadStates(ctypes.Structure):
+    """Where a PyThreadState of this interpreter has its fields, and the function that calls a profile function."""
+
+    _fields_ = (("identifier", ctypes.c_size_t), ("profile_object", ctypes.c_size_t), ("trampoline", ctypes.c_size_t))
+
+
+_WORD = ctypes.sizeof(ctypes.c_void_p)
+_FIRST_WORDS = 32  # a PyThreadState has more
+
+
+def set_profile_of_thread(ident: int, function: Callable[..., Any] | None) -> bool:
+    """Do on another thread what sys.setprofile does on the calling one; False if that cannot be done, or is not to be.
+
+    Relies on `_PyEval_SetProfile`, which CPython 3.11 exports, and on the places of three fields of its thread states, which
+    are found by their values. Since 3.12 `sys.monitoring` sees all threads, so there it is not needed and always False.
+    A thread with a profile function of another tool is left alone.
+    """
+    places = _thread_state_places()
+    if places is None:
+        return False
+    state = _thread_state(ident, places)
+    if not state:
+        return False
+    current = _word(state + places.profile_object)
+    if function is None:
+        return bool(current) and _set_profile()(state, None, None) == 0
+    return not current and _set_profile()(state, places.trampoline, id(function)) == 0
+
+
+@cache
+def _set_profile() -> Any:
+    function = ctypes.pythonapi._PyEval_SetProfile
+    function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p), ctypes.c_int
+    return function
+
+
+@cache
+def _thread_state_functions() -> tuple[Any, Any, Any]:
+    """PyThreadState_Get, and the two functions that list the thread states of the interpreter."""
+    api = ctypes.pythonapi
+    for name in ("PyThreadState_Get", "PyInterpreterState_Get", "PyInterpreterState_ThreadHead", "PyThreadState_Next"):
+        getattr(api, name).restype = ctypes.c_void_p
+    api.PyInterpreterState_ThreadHead.argtypes = api.PyThreadState_Next.argtypes = (ctypes.c_void_p,)
+    head = api.PyInterpreterState_ThreadHead
+    return api.PyThreadState_Get, lambda: head(api.PyInterpreterState_Get()), api.PyThreadState_Next
+
+
+def _word(address: int) -> int:
+    return ctypes.c_size_t.from_address(address).value
+
+
+_places: _ThreadStates | None = None
+
+
+def _thread_state_places() -> _ThreadStates | None:
+    """The places of the fields, found once by setting a profile function on the calling thread; None where it has one."""
+    global _places  # noqa: PLW0603
+    if _places is None and sys.version_info < (3, 12) and sys.implementation.name == "cpython" and sys.getprofile() is None:
+        _places = _found_places()
+    return _places
+
+
+def _found_places() -> _ThreadStates | None:
+    get, _, _ = _thread_state_functions()
+    state = get()
+
+    def probe(*_event: Any) -> None:
+        pass
+
+    def words() -> list[int]:
+        return [_word(state + at * _WORD) for at in range(_FIRST_WORDS)]
+
+    before = words()
+    sys.setprofile(probe)
+    during = words()
+    sys.setprofile(None)
+    objects = [at for at, word in enumerate(during) if word == id(probe)]
+    idents = [at for at, word in enumerate(before) if word == get_ident()]
+    if len(objects) != 1 or len(idents) != 1 or objects[0] < 2:
+        return None
+    # c_profilefunc, c_tracefunc and c_profileobj stand one after another.
+    function = objects[0] - 2
+    if before[function] or not during[function] or before[objects[0]]:
+        return None
+    return _ThreadStates(idents[0] * _WORD, objects[0] * _WORD, during[function])
+
+
+def _thread_state(ident: int, places: _ThreadStates) -> int:
+    """The address of a thread's state, 0 if there is no such thread."""
+    _, first, following = _thread_state_functions()
+    state = first()
+    while state and _word(state + places.identifier) != ident:
+        state = following(state)
+    return state or 0

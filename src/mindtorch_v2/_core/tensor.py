@@ -125,6 +125,11 @@ class Tensor(TensorBase):
             return 0
         return (array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]) // array.itemsize
 
+    @property
+    def _cdata(self) -> int:
+        """A number that no other tensor has while this one lives."""
+        return id(self)
+
     def data_ptr(self) -> int:
         return self._array.__array_interface__["data"][0] if self._array.size and not self._keys & META else 0
 

@@ -28,6 +28,7 @@ class ThreadState:
         "module_enter",
         "module_exit",
         "module_log",
+        "optimizer_stepped",
         "paused_tracer",
         "saved_tensor_hooks",
         "sequence",
@@ -57,6 +58,8 @@ class ThreadState:
         # Module calls of a single recording: the list that those two add to, the modules' numbers by id(), the functions that
         # give an id and the time, and an iterator of the time.
         self.module_log: ModuleCalls | None = None
+        # Called with each optimizer whose step has been made.
+        self.optimizer_stepped: Callable[[Any], None] | None = None
         # Python-level interception (function and dispatch modes, autocast), innermost last.
         self.modes: list[Any] = []
         self.autocast: Any = None

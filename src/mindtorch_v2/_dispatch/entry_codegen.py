@@ -310,7 +310,8 @@ def _lay_out(text: _Text, op: OpSpec, array: str, tensors: list[Argument]) -> No
 def _arrange(text: _Text, op: OpSpec, tensors: list[Argument]) -> None:
     """Emit what lays a result out as its operands, and notes that it is not row-major."""
     if iterates(op):
-        text.add(f"if _strided: _out = arrange(_result, ({', '.join(_operand_names(op))},))")
+        operands = [*[f"{name}._array" for name in _plain_names(op)], *[f"_x{i}" for i in range(len(op.promoted))]]
+        text.add(f"if _strided: _out = arrange(_result, ({', '.join(operands)},))")
     elif op.layout is Layout.OPERANDS:
         names = [a.python_name for a in tensors if a.is_tensor and not a.optional]
         shared = " or ".join(f"{name}._storage is not None" for name in names)
@@ -321,8 +322,9 @@ def _arrange(text: _Text, op: OpSpec, tensors: list[Argument]) -> None:
         text.add("if not _out.flags.c_contiguous: storage_of(_result)")
 
 
-def _operand_names(op: OpSpec) -> list[str]:
-    return [f"_x{i}" for i in range(len(op.promoted))]
+def _plain_names(op: OpSpec) -> list[str]:
+    """The tensors that an op iterates over and does not promote: the condition of `where`."""
+    return [a.python_name for a in op.schema.arguments if a.is_tensor and a.name not in op.promoted]
 
 
 def _note_layout(text: _Text, op: OpSpec, tensors: list[str]) -> None:
@@ -330,8 +332,10 @@ def _note_layout(text: _Text, op: OpSpec, tensors: list[str]) -> None:
     therefore has a storage, too; so tensors of neither kind cost no more than a look at their slots.
     """
     if iterates(op):
-        shared = " or ".join(f"{name}._storage is not None" for name in tensors)
-        flat = " and ".join(f"_x{i}.flags.c_contiguous" for i in range(len(tensors)))
+        plain = _plain_names(op)
+        shared = " or ".join(f"{name}._storage is not None" for name in (*plain, *tensors))
+        arrays = [*[f"{name}._array" for name in plain], *[f"_x{i}" for i in range(len(tensors))]]
+        flat = " and ".join(f"{array}.flags.c_contiguous" for array in arrays)
         text.add(f"_strided = ({shared}) and not ({flat})")
 
 

@@ -162,6 +162,8 @@ class Facts(TypedDict, total=False):
     shares_memory: bool
     # An integer tensor that is written into gets no history; that of other in-place ops does, in torch, too.
     stops_at_integers: bool
+    # torch has no history for an integer result of this op, and says so where an operand requires grad.
+    refuses_integer_results: bool
     # Refuses to write into the memory that it reads: into a part of it, or into any.
     checks_overlap: Overlap | None
     # The derivative's function gets the gradients of all results, not that of the first.

@@ -24,7 +24,8 @@ rows come in the order of their ends. A recording fills one of three slots of th
 **Rows of other ranges.** `ThreadState.span` is called with name, kind, start, end, sequence number and, where there are any,
 inputs: for the nodes and passes of the engine, the steps of optimizers and the ranges of `record_function`. The kind is
 one of the numbers below, the inputs are an `InputOutline`. `module_enter` and `module_exit` are called with each nn.Module
-whose forward begins and ends. Memory of the CPU has listeners of its own: `_core.storage.add_memory_listener`.
+whose forward begins and ends, `optimizer_stepped` with each optimizer that has made its step. Memory of the CPU has
+listeners of its own: `_core.storage.add_memory_listener`.
 
 **Tracers of Python calls.** A tracer that leaves out the runtime's own calls sets `ThreadState.tracer_pause_factory`. An op
 takes the factory out of its slot, calls it when it begins, and drops the object that it returned when its frame ends; the
@@ -92,6 +93,8 @@ __all__ = [
     "remove_op_listener",
     "remove_out_listener",
     "span",
+    "tell_optimizer_step",
+    "tell_range_inputs",
     "thread_state",
 ]
 
@@ -291,6 +294,9 @@ class OpListener(Protocol):
     def op_ended(self, op: int, started: Any, result: Any) -> None:
         """After the op has returned; not called for one that raised."""
 
+    def range_started(self, values: tuple[Any, ...]) -> None:
+        """Just after a range that was given values has begun."""
+
 
 class _ListenerMode:
     """A listener in the thread's stack of modes, where it sees the ops that composites are made of, too."""
@@ -315,6 +321,22 @@ class _ListenerMode:
                 modes.remove(self)
         self.listener.op_ended(op.id, started, result)
         return result
+
+
+def tell_optimizer_step(optimizer: Any) -> None:
+    """Tell the calling thread's recordings that an optimizer has made its step."""
+    if entry_globals.observers_active:
+        stepped = threads.state.optimizer_stepped
+        if stepped is not None:
+            stepped(optimizer)
+
+
+def tell_range_inputs(values: tuple[Any, ...]) -> None:
+    """Tell the calling thread's op listeners that a range with these inputs has begun."""
+    state = threads.state
+    for mode in listeners.modes:
+        if mode.state is state:
+            mode.listener.range_started(values)
 
 
 def add_op_listener(listener: OpListener) -> None:

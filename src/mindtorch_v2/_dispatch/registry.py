@@ -80,6 +80,7 @@ class OpSpec:
         "pin_memory_stays_open",
         "promote",
         "promoted",
+        "refuses_integer_results",
         "results",
         "samples",
         "schema",
@@ -119,6 +120,7 @@ class OpSpec:
     out_overload: str
     out_rule: OutRule | None
     pin_memory_stays_open: bool
+    refuses_integer_results: bool
     shares_memory: bool
     stops_at_integers: bool
     surface: Surface
@@ -310,6 +312,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
             "number_form",
             "number_source",
             "pin_memory_stays_open",
+            "refuses_integer_results",
             "shares_memory",
             "stops_at_integers",
             "takes_all_grads",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
+
+from .._core.restoring import Actions, restoring
 
 
 class Section:
@@ -59,14 +60,11 @@ def load_config(values: dict[str, Any]) -> None:
         setattr(_SECTIONS[part], name, value)
 
 
-@contextmanager
-def patch(changes: dict[str, Any] | str | None = None, value: Any = None, **more: Any) -> Iterator[None]:
+@restoring
+def patch(undo: Actions, changes: dict[str, Any] | str | None = None, value: Any = None, **more: Any) -> None:
     """Inside, options have other values: `patch({"load.mmap": True})` or `patch("load.mmap", True)`."""
     wanted = {changes: value} if isinstance(changes, str) else dict(changes or {})
     wanted.update(more)
     before = {path: kept for path, kept in get_config_copy().items() if path in wanted}
+    undo.append(partial(load_config, before))
     load_config(wanted)
-    try:
-        yield
-    finally:
-        load_config(before)

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
         _disable_profiler,
         _KinetoEvent,
         _profiler_enabled,
+        _profiler_type,
         _ProfilerResult,
+        _record_function_with_args_enter,
+        _record_function_with_args_exit,
         _supported_activities,
         kineto_available,
     )
@@ -67,6 +70,9 @@ __getattr__, __dir__ = _lazy_exports(
             "_ProfilerResult",
             "_disable_profiler",
             "_profiler_enabled",
+            "_profiler_type",
+            "_record_function_with_args_enter",
+            "_record_function_with_args_exit",
             "_supported_activities",
             "kineto_available",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.threads import threads
+from ..profiler.config import ActiveProfilerType
 from ..profiler.config import ProfilerActivity as ProfilerActivity
 from ..profiler.config import ProfilerConfig as ProfilerConfig
 from ..profiler.config import ProfilerState as ProfilerState
@@ -12,6 +13,8 @@ from ..profiler.config import _ExperimentalConfig as _ExperimentalConfig
 from ..profiler.config import kineto_available as kineto_available
 from ..profiler.config import supported_activities as _supported_activities  # noqa: F401
 from ..profiler.recording import active
+from ..profiler.recording.functions_with_arguments import enter_with_arguments as _record_function_with_args_enter  # noqa: F401
+from ..profiler.recording.functions_with_arguments import leave as _record_function_with_args_exit  # noqa: F401
 from ..profiler.recording.record_function import record_function
 from ..profiler.recording.recorder import active_recorders as _active_recorders
 from ..profiler.recording.recorder import recorders_by_thread as _recorders_by_thread
@@ -44,6 +47,16 @@ __all__ = [
 def _profiler_enabled() -> bool:
     """Whether the calling thread is being recorded."""
     return any(recorder.records_thread(threads.state) for recorder in _active_recorders)
+
+
+def _profiler_type() -> ActiveProfilerType:
+    """The kind of profile that records the calling thread, the newest one's; NONE if there is none."""
+    kinds = [
+        session.active_type
+        for session in active.running()
+        if isinstance(session, profile) and session._records_thread(threads.state)
+    ]
+    return kinds[-1] if kinds else ActiveProfilerType.NONE
 
 
 def _disable_profiler() -> None:

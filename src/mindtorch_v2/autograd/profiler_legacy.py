@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from .._core.cpython import without_signals_at_entry
+from ..profiler.config import ActiveProfilerType
 from ..profiler.session.autograd_profile import profile as _profile
 from ..profiler.views.event_list import EventList
 
@@ -13,6 +14,8 @@ __all__ = ["profile"]
 
 class profile(_profile):
     """As autograd.profiler.profile, but its events have `is_legacy`, and there are none before the end of the block."""
+
+    active_type = ActiveProfilerType.LEGACY
 
     def __init__(
         self,

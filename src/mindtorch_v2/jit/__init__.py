@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -39,6 +40,7 @@ class TracerWarning(Warning):
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
     """A future of a call, which is made at once."""
+    _warn_of("fork")
     future: Future[Any] = Future()
     try:
         future.set_result(func(*args, **kwargs))
@@ -49,7 +51,16 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
 
 def wait(future: Future[Any]) -> Any:
     """The result of `fork`."""
+    _warn_of("wait")
     return future.wait()
+
+
+_fork, _wait = fork, wait
+
+
+def _warn_of(name: str) -> None:
+    message = f"`torch.jit.{name}` is deprecated. Please use `torch.compile` instead."
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
 
 
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -169,6 +169,10 @@ class Optimizer:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs)."""
         return Handle(self._optimizer_step_pre_hooks, hook)
 
+    def _optimizer_step_code(self) -> None:
+        """Shows the optimizer to a recording, after its step, since many make their state with the first one."""
+        observer.tell_optimizer_step(self)
+
     def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return Handle(self._optimizer_step_post_hooks, hook)
@@ -297,6 +301,8 @@ def _watched(step: Step) -> Step:
                     raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
                 args, kwargs = changed
             result = step(*args, **kwargs)
+            if observer.is_active():
+                self._optimizer_step_code()
             for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
                 hook(self, args, kwargs)
         for called in _after_step.values():

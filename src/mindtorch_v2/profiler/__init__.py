@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +68,17 @@ _LAZY = {
     "unload_ipython_extension": "notebook",
     "validate": "formats.validate",
 }
+
+
+def _count_steps_of_optimizers() -> None:
+    """Count each optimizer's step in KinetoStepTracker, as torch does for a daemon that profiles by steps."""
+    from ..optim.optimizer import call_after_steps  # here, because few processes are started so
+
+    call_after_steps(partial(KinetoStepTracker.increment_step, "Optimizer"))
+
+
+if os.environ.get("KINETO_USE_DAEMON"):
+    _count_steps_of_optimizers()
 
 
 def __getattr__(name: str) -> Any:

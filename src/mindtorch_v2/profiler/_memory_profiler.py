@@ -1,7 +1,28 @@
-"""torch.profiler._memory_profiler: MemoryProfile and its enums under torch's module name."""
+"""torch.profiler._memory_profiler: the memory profile and its parts under torch's module name."""
 
 from __future__ import annotations
 
-from .store.memory_profile import Action, Category, MemoryProfile, TensorKey
+from .analysis.memory_flow.categories import CategoryDict
+from .analysis.memory_flow.data_flow import DataFlowEdge, DataFlowGraph, DataFlowNode, OpTree, SizeMap
+from .analysis.memory_flow.memory_profile import MemoryProfile
+from .analysis.memory_flow.schema_matching import SchemaMatcher
+from .analysis.memory_flow.tensor_keys import Key, TensorAndID, TensorKey, extract_gradients, extract_parameters
+from .store.memory_profile import Action, Category
 
-__all__ = ["Action", "Category", "MemoryProfile", "TensorKey"]
+__all__ = [
+    "Action",
+    "Category",
+    "CategoryDict",
+    "DataFlowEdge",
+    "DataFlowGraph",
+    "DataFlowNode",
+    "Key",
+    "MemoryProfile",
+    "OpTree",
+    "SchemaMatcher",
+    "SizeMap",
+    "TensorAndID",
+    "TensorKey",
+    "extract_gradients",
+    "extract_parameters",
+]

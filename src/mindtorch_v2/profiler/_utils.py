@@ -1,40 +1,20 @@
-"""torch.profiler._utils: walks over the trees of kineto_results.experimental_event_tree()."""
+"""torch.profiler._utils: walks over the trees of kineto_results.experimental_event_tree(), and what they tell of a device."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+from .analysis.device_queue import BasicEvaluation as BasicEvaluation
+from .analysis.device_queue import EventKey as EventKey
+from .analysis.device_queue import EventMetrics as EventMetrics
+from .analysis.device_queue import Interval as Interval
+from .views.traversal import traverse_bfs as traverse_bfs
+from .views.traversal import traverse_dfs as traverse_dfs
 
 _Node = TypeVar("_Node")
 _IN_A_FILE = re.compile(r"\.py\(.*\)")
-
-
-def _children(event: Any) -> Iterable[Any]:
-    children: Iterable[Any] = event.children
-    return children
-
-
-def traverse_dfs(tree: Iterable[_Node], children_fn: Callable[[_Node], Iterable[_Node]] = _children) -> Iterator[_Node]:
-    """Every event, parents before their children, in order of start."""
-    pending = list(tree)[::-1]
-    while pending:
-        event = pending.pop()
-        yield event
-        pending.extend(list(children_fn(event))[::-1])
-
-
-def traverse_bfs(
-    tree: Iterable[_Node], children_fn: Callable[[_Node], Iterable[_Node]] = _children, reverse: bool = False
-) -> Iterator[_Node]:
-    """Every event, level by level; with `reverse` the last of each list of children first."""
-    order = reversed if reverse else iter
-    pending = deque(order(list(tree)))
-    while pending:
-        event = pending.popleft()
-        yield event
-        pending.extend(order(list(children_fn(event))))
 
 
 def source_code_location(event: Any) -> str:

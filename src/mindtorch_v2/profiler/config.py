@@ -89,13 +89,52 @@ def as_timeout(value: float | None) -> float | None:
     return value
 
 
+class ActiveProfilerType(Enum):
+    """The kind of profile that records a thread."""
+
+    NONE = 0
+    LEGACY = 1
+    KINETO = 2
+    NVTX = 3
+    ITT = 4
+    PRIVATEUSE1 = 5
+
+    def __repr__(self) -> str:
+        return f"<{self}: {self.value}>"
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+class Switches:
+    """What torch._C._profiler switches for the whole process. A recording goes by what they are when it starts."""
+
+    concrete_inputs = True  # whether inputs have the values of arguments that are no tensors
+    forward_backward_links = True  # whether traces link ops to their backward nodes
+
+
+def _set_record_concrete_inputs_enabled_val(val: bool) -> None:
+    """Set whether profiles with record_shapes note the values of arguments that are no tensors."""
+    Switches.concrete_inputs = as_flag("val", val)
+
+
+def _set_fwd_bwd_enabled_val(val: bool) -> None:
+    """Set whether traces have flows from ops to their backward nodes."""
+    Switches.forward_backward_links = as_flag("val", val)
+
+
+def _set_cuda_sync_enabled_val(val: bool) -> None:
+    """Accepts False: waits for a CUDA device cannot be recorded, so True raises NotImplementedError."""
+    if as_flag("val", val):
+        raise NotImplementedError("_set_cuda_sync_enabled_val(True): there is no CUDA here")
+
+
 # Switches for hardware or formats that this runtime does not have.
 _UNSUPPORTED = (
     "profiler_metrics",
     "profiler_measure_per_kernel",
     "performance_events",
     "enable_cuda_sync_events",
-    "adjust_profiler_step",
     "disable_external_correlation",
     "record_python_gc_info",
     "custom_profiler_config",
@@ -106,9 +145,10 @@ _UNSUPPORTED = (
 class _ExperimentalConfig:
     """Switches that torch calls experimental.
 
-    profile_all_threads records every thread, capture_overload_names puts overload names into events, trace_only
-    leaves out events() and averages, expose_kineto_event_metadata fills metadata_json. verbose is accepted: with_stack
-    alone fills stacks here. Any other switch raises NotImplementedError when it is turned on.
+    adjust_profiler_step moves the ends of steps to those of the Python calls that they end in, so that a trace shows no step
+    that overlaps a call partially. profile_all_threads records every thread, capture_overload_names puts overload names into
+    events, trace_only leaves out events() and averages, expose_kineto_event_metadata fills metadata_json. verbose is
+    accepted: with_stack alone fills stacks here. Any other switch raises NotImplementedError when it is turned on.
     """
 
     def __init__(
@@ -144,6 +184,7 @@ class _ExperimentalConfig:
         self.__dict__.update(switches)
 
     verbose: bool
+    adjust_profiler_step: bool
     profile_all_threads: bool
     capture_overload_names: bool
     expose_kineto_event_metadata: bool

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .._backends.errors import OutOfMemoryError
 from .._core.cpython import without_signals_at_entry
@@ -35,11 +35,15 @@ from .session import autograd_profile
 from .session.execution_trace import ExecutionTraceObserver, ObservedWindow, TraceObserver
 from .session.live_tensors import write_after_failure
 from .session.schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
+from .session.stats import _ProfilerStats
 from .session.step_counter import KinetoStepTracker
 from .session.turns import Turns, in_turn
-from .store.memory_profile import MemoryProfile
+from .store.memory_profile import MemoryBlocks
 from .store.store import EventStore
 from .views.event_list import EventList
+
+if TYPE_CHECKING:
+    from .analysis.memory_flow.memory_profile import MemoryProfile
 
 __all__ = [
     "ExecutionTraceObserver",
@@ -90,7 +94,7 @@ class _KinetoProfile(ResultsMixin):
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
         self.profiler: autograd_profile.profile | None = None
-        self.mem_tl: MemoryProfile | None = None
+        self.mem_tl: MemoryBlocks | None = None
         self.use_device = device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
         self._metadata: dict[str, str] = {}
@@ -254,23 +258,39 @@ class _KinetoProfile(ResultsMixin):
         warnings.warn(
             "`export_memory_timeline` is deprecated and will be removed in a future version.", FutureWarning, stacklevel=2
         )
-        self.mem_tl = self._memory_profile()
+        blocks = self.mem_tl = self._memory_blocks()
         from .exporters import memory  # here, because few recordings are written this way
 
-        memory.export(self.mem_tl, path, device="cpu" if device is None else device)
+        memory.export(blocks, path, device="cpu" if device is None else device)
+
+    def _stats(self) -> _ProfilerStats | None:
+        """What the last window cost by itself, None before the first."""
+        return None if self.profiler is None else self.profiler._stats
 
     def _memory_profile(self) -> MemoryProfile:
+        """Which op read, wrote, made and freed which memory, and what the memory was for."""
+        profiler = self._checked_for_memory()
+        if self._retention is not None:
+            raise NotImplementedError("_memory_profile() of a profile that is streamed or bounded: it has no event tree")
+        from .analysis.memory_flow.memory_profile import MemoryProfile  # here, because few recordings are read this way
+
+        return MemoryProfile(profiler.kineto_results)
+
+    def _memory_blocks(self) -> MemoryBlocks:
         """Every allocation and free with its category."""
+        profiler = self._checked_for_memory()
+        return MemoryBlocks(profiler.store, profiler.storage_notes())
+
+    def _checked_for_memory(self) -> autograd_profile.profile:
         missing = [flag for flag in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, flag)]
         if missing:
             raise ValueError(f"{', '.join(f'{flag}=True' for flag in missing)} required for memory profiling.")
-        profiler = self._ready("getting the memory profile")
-        return MemoryProfile(profiler.store, profiler.storage_notes())
+        return self._ready("getting the memory profile")
 
     def _memory_uses(self) -> Uses | None:
         if not (self.record_shapes and self.profile_memory and self.with_stack):
             return None
-        return uses(self._recording(), self._memory_profile())
+        return uses(self._recording(), self._memory_blocks())
 
     def _repr_html_(self) -> str | None:
         """A notebook's view: key_averages() as a table; None, which means repr(), before anything was recorded."""

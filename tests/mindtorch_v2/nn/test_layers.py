@@ -456,3 +456,8 @@ def test_refusal(call, expected: str) -> None:
     with pytest.raises(Exception) as caught:
         call()
     assert f"{type(caught.value).__name__}: {caught.value}" == expected
+
+
+def test_linear_refuses_a_single_number():
+    with pytest.raises(RuntimeError, match="^both arguments to linear need to be at least 1D, but they are 0D and 2D$"):
+        nn.Linear(1, 1)(torch.ones(()))

@@ -65,6 +65,27 @@ REFUSED = {  # a call, and the exception that torch raises
     "torch.nn.functional.hardtanh(t([1], dtype=torch.uint8))": RuntimeError,
     "t([6]).div_(t([6]), rounding_mode=None)": RuntimeError,
     "int(t(1 + 1j))": RuntimeError,
+    # memory that is written and read, or that is not there
+    "overwritten(x1.clone(), t([0, 1]), None)": RuntimeError,
+    "(lambda x: x.index_put_((t([0]),), x[1]))(x1.clone())": RuntimeError,
+    "(lambda index: index.index_put_((index,), t([5, 6])))(t([1, 0]))": RuntimeError,
+    "torch.ones(1)[1:].as_strided([], [])": RuntimeError,
+    "t(1.0).expand(3).split(2)[0].ceil_()": RuntimeError,
+    "torch.empty(0).masked_fill_(t([True, False]), 0.0)": RuntimeError,
+    # an integer has no history
+    "leaf().sum(dtype=torch.int8)": RuntimeError,
+    "leaf().sum(0, dtype=torch.bool)": RuntimeError,
+    "leaf().prod(dtype=torch.int64)": RuntimeError,
+    "leaf().cumsum(0, dtype=torch.int16)": RuntimeError,
+    "leaf().nansum(dtype=torch.int32)": RuntimeError,
+    "t([1]).masked_fill(t([True]), leaf()[0])": RuntimeError,
+    "t([1]).index_fill(0, t([0]), leaf()[0])": RuntimeError,
+    # which of two reasons is given
+    "t([1j]).scatter_reduce(1, t([0]), t([1j]), 'amax')": IndexError,
+    "torch.ops.aten.rrelu_with_noise(x1, t([1j, 1j]), 0.1, 0.2, True)": RuntimeError,
+    "torch.nn.functional.elu(x1, 1 + 1j)": RuntimeError,
+    "torch.nn.functional.elu(x1, t(1 + 1j))": RuntimeError,
+    "torch.nn.functional.leaky_relu(x1, t(1 + 1j))": RuntimeError,
     # arguments that do not go together
     "x1.clamp(1, x1)": TypeError,
     "x1.clamp(x1, 1)": TypeError,
@@ -75,6 +96,7 @@ REFUSED = {  # a call, and the exception that torch raises
 }
 
 
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
 @pytest.mark.parametrize("call", REFUSED)
 def test_refused(call):
     with pytest.raises(REFUSED[call]) as refusal:
@@ -83,8 +105,13 @@ def test_refused(call):
 
 
 def overwritten(target, index, value):
-    target[index] = value
+    """A tensor with a value, or with itself, at some of its places."""
+    target[index] = target if value is None else value
     return target.tolist()
+
+
+def leaf():
+    return torch.ones(2, requires_grad=True)
 
 
 GIVEN = {  # a call, and what it gives in torch
@@ -105,6 +132,27 @@ GIVEN = {  # a call, and what it gives in torch
     "overwritten(t([1.0, 2.0]), t([True, False]), t([5]))": [5.0, 2.0],
     "int(t(3 + 0j))": 3,
     "t([1.0]).double().clamp(2 + 0j).tolist()": [2.0],
+    # an imaginary number is true
+    "t([False, False]).copy_(t([0.5j, 0])).tolist()": [True, False],
+    "t([0.5j, 0]).to(torch.complex32).to(torch.bool).tolist()": [True, False],
+    "t([0.5j, 1]).to(torch.complex32).all().item()": True,
+    "t([0.5j, 0]).to(torch.complex32).any().item()": True,
+    "t([0.5j]).to(torch.complex32).is_complex()": True,
+    # elements that share no place can be written to
+    "t([-0.5]).expand(2).unbind()[1].ceil_().item()": 0.0,
+    "t(-0.5).expand(2).split(1)[1].ceil_().tolist()": [0.0],
+    "t(1.0).expand(0, 2).fill_(t(1.0)).shape": (0, 2),
+    "torch.empty(1, 0).expand(2, 0).copy_(t(1.0)).shape": (2, 0),
+    "torch.ones(1, 1).expand(1, 2)[:0].cumprod_(1).shape": (0, 2),
+    "overwritten(x1.clone(), t([True, False]), x1[1:])": [2.0, 2.0],
+    # where elements lie
+    "torch.ones(2, 3)[2:].storage_offset()": 6,
+    "torch.ones(2, 3)[:, 3:].storage_offset()": 3,
+    "t([[1.0], [2.0]])[..., 2::2].as_strided([2], [0]).tolist()": [2.0, 2.0],
+    "torch.where(torch.ones(2, 3).t() > 0, torch.ones(3, 2), t(0.0)).stride()": (1, 3),
+    "(1 ** x2.t()).stride()": (2, 1),
+    "torch.pow(2, x2.t()).stride()": (2, 1),
+    "torch.addr(torch.ones(3, 3).t(), torch.ones(3), torch.ones(3)).stride()": (1, 3),
     # no dims are none of them
     "torch.ones(2).all([]).shape": (2,),
     "torch.zeros(2).any([]).tolist()": [False, False],
@@ -151,3 +199,16 @@ def test_logcumsumexp_backward_in_half_precision():
     leaf = torch.zeros(2, dtype=torch.float16, requires_grad=True)
     leaf.logcumsumexp(0).sum().backward()
     assert leaf.grad.tolist() == [1.5, 0.5]
+
+
+def test_an_expanded_tensor_is_filled_with_a_warning():
+    with pytest.warns(UserWarning, match="index_fill_ on expanded tensors is deprecated") as caught:
+        assert t(1.0).expand(2).index_fill_(0, t(1), 3.0).tolist() == [3.0, 3.0]
+    assert caught[0].filename == __file__
+
+
+def test_a_view_that_was_written_without_a_derivative_can_be_written_again():
+    view = torch.ones(1).permute([0])
+    view.floor_divide_(t(1.0, requires_grad=True))
+    assert view.grad_fn.name() == "AsStridedBackward0"
+    assert view.fill_(t(2.0)).tolist() == [2.0] and view.requires_grad

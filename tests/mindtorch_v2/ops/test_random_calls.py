@@ -89,6 +89,8 @@ REFUSED = [
     ("torch.ones(2).unsafe_chunk(0)", RuntimeError, "chunk expects `chunks` to be greater than 0, got: 0"),
     ("torch.ops.aten._fft_c2r(torch.ones(()), [0], 0, 0)", IndexError, "Dimension specified as 0 but tensor has no dimensions"),
     # Complex numbers where there is no kernel for them.
+    ("torch.zeros(20).normal_(1j)", TypeError, "argument 'mean' .* must be float, not complex"),
+    ("torch.nn.init.normal_(torch.zeros(2), 1j)", TypeError, "argument 'mean' .* must be float, not complex"),
     ("torch.igamma(torch.ones(2), torch.ones(2, dtype=torch.complex64))", NotImplementedError, "igamma_cpu.*ComplexFloat"),
     ("torch.special.zeta(0, torch.ones(2, dtype=torch.complex128))", NotImplementedError, "zeta_cpu.*ComplexDouble"),
     ("torch.mvlgamma(torch.ones(2, dtype=torch.complex64), 2)", NotImplementedError, "mvlgamma"),

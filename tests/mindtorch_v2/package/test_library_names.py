@@ -141,11 +141,15 @@ def test_modules_of_devices():
         torch.onnx.export(None, None)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.(fork|wait)` is deprecated:DeprecationWarning")
 def test_forked_calls():
     assert torch.jit.wait(torch.jit.fork(lambda a, b=1: a + b, 1, b=5)) == 6
     failed = torch.jit.fork(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         torch.jit.wait(failed)
+    for name in ("fork", "wait"):
+        with pytest.warns(DeprecationWarning, match=f"`torch.jit.{name}` is deprecated. Please use `torch.compile` instead."):
+            torch.jit._wait(torch.jit._fork(int))
     assert torch.jit.script_if_tracing(len)([1]) == 1 and issubclass(torch.jit.TracerWarning, Warning)
 
 

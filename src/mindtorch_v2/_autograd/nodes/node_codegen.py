@@ -156,7 +156,8 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
     if single:
         lines += ["array = result._array", "dtype = array.dtype"]
         if derivative.op.promote in (None, Promotion.COMPARE, Promotion.NUMBER):
-            lines.append("if dtype is not f32 and dtype.kind not in 'fcV': return")
+            refused = "raise no_history(result)" if derivative.op.refuses_integer_results else "return"
+            lines.append(f"if dtype is not f32 and dtype.kind not in 'fcV': {refused}")
     lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n", "state.sequence = n + 1"]
     if len(plans) == 1:
         lines += _body(plans[0], single)

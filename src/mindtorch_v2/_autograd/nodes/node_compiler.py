@@ -77,6 +77,10 @@ def _not_differentiable(function: str, argument: str) -> RuntimeError:
     )
 
 
+def _no_history(result: Tensor) -> RuntimeError:
+    return RuntimeError(f"Autograd not support dtype: {result.dtype.scalar_name}")
+
+
 def _original(target: Tensor) -> Tensor:
     """A copy, with history, of a tensor that is about to be overwritten."""
     copied: Tensor = aten.clone(target)
@@ -88,6 +92,7 @@ _NAMES: dict[str, Any] = {
     "isinstance": isinstance,
     "fresh_storage": fresh_storage,
     "requires_any": _requires_any,
+    "no_history": _no_history,
     "listed_keys": listed_keys,
     "edges_of": _edges_of,
     "shape_of": _shape_of,

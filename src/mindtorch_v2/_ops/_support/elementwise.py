@@ -43,6 +43,13 @@ def constant(value: float, dtype: np.dtype) -> np.ndarray:
     """A number as a 0-d array: ufuncs take it faster than a Python number."""
     array = _CONSTANTS32.get(value) if dtype is _F32 else _CONSTANTS.get((value, dtype))
     if array is None:
+        if not isinstance(value, int | float | complex):
+            value = value.item()  # a tensor without dims, or a number of NumPy's
+        if isinstance(value, complex) and dtype.kind not in "cW":
+            if value.imag:
+                name = "double" if dtype == np.float64 else "float"
+                raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+            value = value.real
         array = np.array(value, dtype)
         if len(_CONSTANTS) + len(_CONSTANTS32) < 1024:
             if dtype is _F32:

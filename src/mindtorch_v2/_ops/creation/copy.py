@@ -121,7 +121,8 @@ def contiguous(self, memory_format):
 def copy_(self, src, non_blocking):
     try:
         if src.dtype.kind in "cW" and self.dtype.kind not in "cW":  # W: complex32
-            src = _real_part(src)
+            # An imaginary number is true.
+            src = true_places(src) if self.dtype.kind == "b" else _real_part(src)
         if src.ndim > self.ndim:
             raise ValueError  # NumPy drops dims of size one
         np.copyto(self, src, "unsafe")
@@ -278,9 +279,16 @@ def _real_part(array):
     return array.real if array.dtype.kind == "c" else array.astype(np.complex64).real
 
 
+def true_places(array):
+    """Where complex numbers are not 0."""
+    return (array if array.dtype.kind == "c" else array.astype(np.complex64)) != 0
+
+
 def converted(array, target):
     """A new array of another dtype; what does not fit is no error, as in C."""
     kind = array.dtype.kind
+    if kind == "W" and target.kind == "b":  # complex32
+        return true_places(array)
     if kind in "cW" and target.kind not in "cWb":  # W: complex32
         array = _real_part(array)
         kind = "f"

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._core.determinism import alert_not_deterministic
 from ..._core.layout import dense_copy, in_order, order_of_dims
+from ..._dispatch.errors import overlapping_input
 from ..._dispatch.facts import Autocast, Batching, Overlap
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, scalar_name
@@ -192,9 +193,18 @@ def _is_one_mask(indices):
     return len(given) == 1 and given[0].dtype in (_BOOL, _UINT8)
 
 
+def _check_apart(out, indices, values):
+    """RuntimeError for values or positions that lie in the memory that is written to."""
+    if values.size != 1 or not _is_one_mask(indices):  # the number is read before the mask is filled
+        for source in (values, *indices):
+            if source is not None:
+                overlapping_input(out, source, same=True)
+
+
 def put_at(out, indices, values, accumulate):
     """out[indices] = values, or += with repeated positions added up."""
     key = _as_key(out.shape, indices)
+    _check_apart(out, indices, values)
     if values.size == 1 and _is_one_mask(indices):  # torch fills the mask with the number
         if any(index is not None and index.dtype == _UINT8 for index in indices):
             raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
@@ -514,6 +524,8 @@ def _fill_index(self, dim, index, value, out):
         value = number_of(value, self.dtype)
     if not target.size and target.shape[dim]:
         return out  # torch looks at no position then
+    if is_expanded(target):
+        target = writable(target, "index_fill_", "tensor[indices] = scalar", 8)
     try:
         target[at_dim(dim, index)] = value
     except IndexError as error:
@@ -523,6 +535,7 @@ def _fill_index(self, dim, index, value, out):
 
 @op(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+    refuses_integer_results=True,
     inplace=True,
     shape=like_first,
     node="IndexFillBackward1",

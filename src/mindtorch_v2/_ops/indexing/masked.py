@@ -61,6 +61,7 @@ def filled(self, mask, value, out):
 def fill_places(out, value, mask):
     """Write `value` where the mask is; where one element stands in several places of `out`, any of them counts."""
     if not out.size:
+        np.broadcast_to(mask, out.shape)  # ValueError if it does not fit
         return
     if is_expanded(out):
         out = writable(out, "masked_fill_", "tensor[mask] = scalar", 6)
@@ -72,6 +73,7 @@ def fill_places(out, value, mask):
 
 @op(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    refuses_integer_results=True,
     layout=Layout.ROW_MAJOR,
     inplace=True,
     node="MaskedFillBackward1",

@@ -348,6 +348,7 @@ def scatter_reduce(self, dim, index, src, reduce, include_self, out=None):
     reducer = _reduction(reduce, _REDUCTIONS)
     if not index.size:
         return _scatter(self, dim, index, src, out)  # for its checks
+    normal_dim(dim, self.ndim)
     if (self.dtype.kind == "c" and reduce in ("amax", "amin")) or (self.dtype.kind == "b" and reduce == "mean"):
         raise no_kernel(f"scatter_gather_tensor_cpu_reduce_{reduce}", self)
     out = _start(self, out)

@@ -12,7 +12,7 @@ from ..._core import dtype as dt
 from ..._core.keys import AUTOGRAD
 from ..._core.threads import threads
 from ..._dispatch.dispatcher import store_out
-from ..._dispatch.facts import Autocast, Batching
+from ..._dispatch.facts import Autocast, Batching, Layout
 from ..._dispatch.out_checks import check_grad
 from ..._dispatch.out_dtypes import exact
 from ..._dispatch.registry import aten, composite, op
@@ -462,6 +462,7 @@ def _widest(*arrays):
         (*vec1._array.shape, *vec2._array.shape),
         _widest(self._array, vec1._array, vec2._array),
     ),
+    layout=Layout.OPERANDS,
     samples=lambda make: [(make(3, 4), make(3), make(4)), (make(4), make(3), make(4), {"beta": 0.5, "alpha": 2})],
     batching=Batching.ADDED_PRODUCT,
     flops=per_element(2),
@@ -729,6 +730,8 @@ def linear(input, weight, bias):
         return aten.addmm(bias, input, aten.t(weight))
     if bias is not None and (array.flags.c_contiguous or array.ndim == 1) and weight._array.ndim == 2:
         shape = array.shape
+        if not shape:
+            raise RuntimeError("both arguments to linear need to be at least 1D, but they are 0D and 2D")
         folded = aten.view(input, (math.prod(shape[:-1]), shape[-1]))
         product = aten.addmm(bias, folded, aten.t(weight))
         return aten.view(product, (*shape[:-1], weight._array.shape[0]))

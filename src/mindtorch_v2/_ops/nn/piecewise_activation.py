@@ -10,7 +10,7 @@ from ..._core import dtype as dt
 from ..._dispatch.errors import no_order
 from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import like_first
+from .._support.common import like_first, scalar_name
 from .._support.elementwise import clipped, constant, need_float, need_real, where_true
 from .._support.flops import per_element
 from .._support.half import in_float32
@@ -506,6 +506,8 @@ def rrelu_with_noise(self, noise, lower, upper, training, generator):
     if not training:
         return leaky_relu.kernel(self, (lower + upper) / 2)
     _check_bounds(lower, upper)
+    if noise.dtype != self.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(self)} but found {scalar_name(noise)}")
     if noise.shape != self.shape:
         raise RuntimeError(
             f"noise tensor shape must match self tensor shape. Got self.shape = {list(self.shape)} "

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Promotion
+from ..._dispatch.facts import Layout, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel
 from .._support.elementwise import need_float
@@ -183,6 +183,7 @@ pow_tensor.vjp(self=_pow_self_grad, exponent=_pow_exponent_grad)
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
     promote=Promotion.SAME,
     promoted=("self", "exponent"),
+    layout=Layout.ROW_MAJOR,
     node="PowBackward2",
     flops=count,
     tensors_only=True,

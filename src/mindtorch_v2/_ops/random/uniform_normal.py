@@ -345,6 +345,8 @@ def _check_std(std):
     host_made=True,
 )
 def normal_(self, mean, std, generator):
+    if isinstance(mean, complex):
+        raise torch_error(TypeError("normal_(): argument 'mean' (position 1) must be float, not complex"))
     _check_std(std)
     if self.dtype.kind in "cW":  # W: complex32
         parts = np.dtype(f"f{self.itemsize // 2}")

@@ -114,6 +114,7 @@ def expand_reduced(g, shape, dim, keepdim):
 
 @op(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    refuses_integer_results=True,
     shape=lambda self, dtype: _sum_shape(self, None, False, dtype),
     batching=Batching.REDUCTION,
     flops=per_element(1),
@@ -137,6 +138,7 @@ sum_all.vjp(self=lambda g, self_shape: aten.expand(g, self_shape))
 
 @op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    refuses_integer_results=True,
     shape=_sum_shape,
     node="SumBackward1",
     samples=by_dims,
@@ -262,6 +264,7 @@ def _multiply_up(array, axes, keepdim, dtype):
 
 @op(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    refuses_integer_results=True,
     shape=lambda self, dtype: _sum_shape(self, None, False, dtype),
     autocast=Autocast.FLOAT32,
     batching=Batching.ALONG_DIM,
@@ -310,6 +313,7 @@ prod.vjp(self=_prod_grad)
 
 @op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    refuses_integer_results=True,
     layout=Layout.ROW_MAJOR,
     node="ProdBackward1",
     shape=lambda self, dim, keepdim, dtype: _sum_shape(self, (dim,), keepdim, dtype),
@@ -633,6 +637,8 @@ def _holds_truth(name):
 
 def _truth(name, reduce, *, doc=None):
     def test(self, axes, keepdim):
+        if self.dtype.kind == "W":  # complex32: its conversion to bools would lose the imaginary parts
+            self = self.astype(np.complex64)
         truth = reduce(self, axes, None, None, keepdim)
         return np.asarray(truth).astype(np.uint8) if self.dtype == np.uint8 else truth
 

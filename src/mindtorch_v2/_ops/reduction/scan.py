@@ -57,6 +57,7 @@ def _scan_shape(self, dim, dtype):
 
 @op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    refuses_integer_results=True,
     layout=Layout.ROW_MAJOR,
     inplace=True,
     shape=_scan_shape,
@@ -89,6 +90,7 @@ cumsum.vjp(self=_cumsum_grad)
 
 @op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    refuses_integer_results=True,
     layout=Layout.ROW_MAJOR,
     inplace=True,
     shape=_scan_shape,

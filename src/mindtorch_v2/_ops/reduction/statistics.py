@@ -352,6 +352,7 @@ logsumexp.vjp(self=_logsumexp_grad)
 
 @op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    refuses_integer_results=True,
     shape=lambda self, dim, keepdim, dtype: (
         reduced_shape(self._array.shape, dim, keepdim),
         np_dtype(dtype, np.dtype(np.int64) if self._array.dtype.kind in "iub" else self._array.dtype),

@@ -575,7 +575,8 @@ def _expansion(shape, strides, size):
         for i in reversed(range(lead)):
             if wanted[i] == 1:
                 steps[i] = wanted[i + 1] * steps[i + 1]
-    return tuple(wanted), tuple(steps), any(step == 0 and n > 1 for n, step in zip(wanted, steps, strict=True))
+    shared = 0 not in wanted and any(step == 0 and n > 1 for n, step in zip(wanted, steps, strict=True))
+    return tuple(wanted), tuple(steps), shared
 
 
 @op(

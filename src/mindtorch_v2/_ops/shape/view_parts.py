@@ -21,9 +21,9 @@ END = 9223372036854775807  # where a slice ends that names no end, as torch writ
 ALL = tuple((slice(None),) * d for d in range(65))
 
 
-def _part(array):
+def part_of_expanded(array):
     """A part of an expanded array; it may be written to again once no two of its elements share a place."""
-    if 0 not in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]:
+    if not array.size or 0 not in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]:
         with suppress(ValueError):  # the memory itself is read-only
             array.flags.writeable = True
     return array
@@ -49,7 +49,7 @@ def select(self, dim, index):
     try:
         # The trailing Ellipsis keeps a single element an array.
         part = self[index, ...] if dim == 0 else self[(*ALL[dim], index, ...)]
-        return part if part.flags.writeable else _part(part)
+        return part if part.flags.writeable else part_of_expanded(part)
     except IndexError:
         if not ndim:
             raise IndexError("select() cannot be applied to a 0-dim tensor.") from None
@@ -97,8 +97,19 @@ def slice_(self, dim, start, end, step):
             raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
         part = self[start:end:step]
     else:
-        part = self[(*ALL[normal_dim(dim, self.ndim)], slice(start, end, step))]
-    return part if part.flags.writeable else _part(part)
+        dim = normal_dim(dim, self.ndim)
+        part = self[(*ALL[dim], slice(start, end, step))]
+    if not part.size and self.__class__ is np.ndarray:
+        return _empty_from(self, part.shape, dim, start)
+    return part if part.flags.writeable else part_of_expanded(part)
+
+
+def _empty_from(array, shape, dim, start):
+    """A view without elements that begins where a slice of a dim does, which NumPy's does not."""
+    n = array.shape[dim]
+    first = 0 if start is None else max(start + n, 0) if start < 0 else min(start, n)
+    memory, offset = memory_of(array)
+    return strided(memory, array.dtype, shape, (0,) * len(shape), offset + first * array.strides[dim])
 
 
 slice_.vjp(

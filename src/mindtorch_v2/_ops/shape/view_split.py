@@ -9,7 +9,7 @@ from ..._core.tensor import Tensor, storage_of
 from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import check_room, existing_dim, home_of, normal_dim, scalar_name
-from .view_parts import ALL
+from .view_parts import ALL, part_of_expanded
 from .view_parts import narrow as _narrow_op
 from .view_parts import slice_ as _slice_op
 
@@ -113,7 +113,7 @@ def split_with_sizes(self, split_sizes, dim):
             )
         parts.append(self[(*lead, slice(start, start + size))])
         start += size
-    return parts
+    return parts if self.flags.writeable else [part_of_expanded(part) for part in parts]
 
 
 split_with_sizes.vjp(self=lambda grads, self_shape, split_sizes, dim: _joined(grads, self_shape, split_sizes, dim))
@@ -237,7 +237,8 @@ def unbind(self, dim):
     (tensor([1, 2]), tensor([3, 4]))
     """
     lead = ALL[existing_dim(dim, self.ndim)]
-    return [self[(*lead, i, ...)] for i in range(self.shape[dim])]
+    parts = [self[(*lead, i, ...)] for i in range(self.shape[dim])]
+    return parts if self.flags.writeable else [part_of_expanded(part) for part in parts]
 
 
 @unbind.vjp

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 from weakref import ref
 
+from ..._core.cpython import without_signals_at_entry
 from ..._core.tensor import Tensor
 from ..optimizer import Optimizer
 
@@ -91,6 +92,7 @@ class _enable_get_lr_call:
         self.o._get_lr_called_within_step = True
         return self
 
+    @without_signals_at_entry
     def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
         self.o._get_lr_called_within_step = False
 
@@ -104,6 +106,7 @@ class _initial_mode:
     def __enter__(self) -> None:
         self.o._is_initial = True
 
+    @without_signals_at_entry
     def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
         self.o._is_initial = False
 

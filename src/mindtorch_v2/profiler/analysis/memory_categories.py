@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..store.memory_profile import Action, Category, MemoryProfile
+from ..store.memory_profile import Action, Category, MemoryBlocks
 from ..store.store import EventStore
 
 CATEGORIES = tuple(category.name for category in Category)
@@ -27,7 +27,7 @@ class Uses(NamedTuple):
     before_freed: list[int]  # the memory row that freed the block, -1 if none did
 
 
-def uses(store: EventStore, profile: MemoryProfile) -> Uses:
+def uses(store: EventStore, profile: MemoryBlocks) -> Uses:
     """The categories of a recording, by its memory profile."""
     wall = store.wall_start_ns - store.clock_start_ns
     times, addresses = store.mem_time.tolist(), store.mem_addr.tolist()
@@ -59,7 +59,7 @@ def stored_uses(store: EventStore) -> Uses | None:
     known = store.options.get("memory_uses")
     if known is None and store.storage_notes is not None and len(store.storage_notes.touched):
         try:
-            return uses(store, MemoryProfile(store, store.storage_notes))
+            return uses(store, MemoryBlocks(store, store.storage_notes))
         except (ArithmeticError, LookupError, TypeError, ValueError):  # of a damaged file
             return None
     if not isinstance(known, Mapping):

@@ -22,6 +22,7 @@ from .python_rows import PythonRows
 
 Columns = dict[str, Any]  # arrays, or one number for all rows
 PerRow = NDArray[np.integer[Any]] | np.integer[Any]  # an array, or one number for all rows
+_MARGIN_NS = 2
 _FIRST_TASK = 1_000_000_000  # asyncio tasks are numbered from here, above the operating system's threads
 
 
@@ -61,9 +62,17 @@ class Tables:
 
 
 def with_calls(
-    columns: Columns, modules: Columns | None, python: PythonRows | None, tables: Tables, with_modules: bool
+    columns: Columns,
+    modules: Columns | None,
+    python: PythonRows | None,
+    tables: Tables,
+    with_modules: bool,
+    adjust_steps: bool = False,
 ) -> Columns:
-    """The rows of one thread with the module and the stack of each, and with rows for module calls and Python calls."""
+    """The rows of one thread with the module and the stack of each, and with rows for module calls and Python calls.
+
+    adjust_steps: have steps begin and end with the calls that their ends lie in, instead of overlapping them.
+    """
     if modules is not None:
         if with_modules:
             columns["module"] = modules_at(columns["start"], modules)
@@ -72,6 +81,8 @@ def with_calls(
             columns = _joined(columns, {name: modules[name][::-1] for name in ("name", "kind", "start", "end")})
     if python is not None:
         _fit_scopes(columns, python)
+        if adjust_steps:
+            _fit_steps(columns, python)
         columns["stack"] = renumbered(python.stack_at(columns["start"]), added(tables.stacks, python.stacks))
         columns = _joined(columns, _python_columns(python, tables))
     return columns
@@ -193,27 +204,45 @@ def _fit_scopes(columns: Columns, python: PythonRows) -> None:
     caller) begins where that call ends; one that is closed inside a later call ends where that call begins.
     """
     # Those on a lane of their own have no calls around them.
-    scopes = np.flatnonzero((columns["kind"] == observer.SCOPE) & (columns.get("lane", 0) <= 0))
-    if not len(scopes) or not len(python.start):
+    _fit(columns, python, (columns["kind"] == observer.SCOPE) & (columns.get("lane", 0) <= 0), keep_last_call=False)
+
+
+def _fit_steps(columns: Columns, python: PythonRows) -> None:
+    """Change times so that no step overlaps a visible call partially.
+
+    A loop's body that ends with step() is a call in which one step ends and the next begins: the boundary moves behind its
+    end, by so much that readers of a trace, which add rounded numbers, see it there.
+    """
+    _fit(columns, python, columns["kind"] == observer.STEP, keep_last_call=True)
+
+
+def _fit(columns: Columns, python: PythonRows, chosen: NDArray[np.bool_], *, keep_last_call: bool) -> None:
+    """Move the start of ranges out of the calls that end before them, and their end out of the calls that begin after them.
+
+    keep_last_call: a range ends where the call in which it was closed ends, not where that begins.
+    """
+    ranges = np.flatnonzero(chosen)
+    if not len(ranges) or not len(python.start):
         return
     order = tree.row_order(python.start, python.end)
     start, end = python.start[order], python.end[order]
     thread = np.zeros(len(start), np.int32)
     parent = tree.parents(thread, start, end)
     above = np.append(parent, np.int32(-1))
-    at = np.zeros(len(scopes), np.int32)
-    opened, closed = columns["start"][scopes], columns["end"][scopes]
+    at = np.zeros(len(ranges), np.int32)
+    margin = _MARGIN_NS if keep_last_call else 0
+    opened, closed = columns["start"][ranges], columns["end"][ranges]
     begin, finish = opened.copy(), closed.copy()
     call = tree.enclosing(thread, start, end, parent, at, opened)
     while (shorter := (call >= 0) & (end[call] < closed)).any():
-        begin[shorter] = end[call[shorter]]
+        begin[shorter] = end[call[shorter]] + margin
         call = np.where(shorter, above[call], -1)
     call = tree.enclosing(thread, start, end, parent, at, closed)
     while (later := (call >= 0) & (start[call] > opened)).any():
-        finish[later] = start[call[later]]
+        finish[later] = end[call[later]] + margin if keep_last_call else start[call[later]]
         call = np.where(later, above[call], -1)
     columns["start"], columns["end"] = columns["start"].copy(), columns["end"].copy()
-    columns["start"][scopes], columns["end"][scopes] = begin, np.maximum(finish, begin)
+    columns["start"][ranges], columns["end"][ranges] = begin, np.maximum(finish, begin)
 
 
 def steps_at(moments: NDArray[np.int64], numbers: NDArray[np.integer[Any]], start: NDArray[np.int64]) -> PerRow:

@@ -16,8 +16,8 @@ from ..._dispatch import observer
 from ..recording import allocations
 from ..recording.asyncio_lanes import lanes_of_rows
 from ..recording.device import DeviceRecorder
-from ..recording.op_inputs import MOST_ARGUMENTS, TOUCH_WIDTH
 from ..recording.recorder import SPAN_BASE, Options, Recorder, ThreadRecording
+from ..recording.tensor_notes import MOST_ARGUMENTS, TOUCH_WIDTH, TensorNotes
 from ..store.store import EventStore, StorageNotes, ThreadInfo
 from . import clock_order
 from .clock_order import ClockOrder, going_forward
@@ -115,6 +115,23 @@ def storage_notes(recorder: Recorder) -> StorageNotes:
     return StorageNotes(with_written(table), parameters)
 
 
+def tensor_notes(recorder: Recorder) -> TensorNotes:
+    """The tensors that ops, modules and optimizers had; without those of ops if shapes or memory were not recorded."""
+    rows = [value for recording in recorder.thread_recordings for value in recording.touched]
+    recordings = recorder.thread_recordings
+    ends = recorder.memory.ends if recorder.memory is not None else None
+    return TensorNotes(
+        np.fromiter(rows, np.int64, len(rows)).reshape(-1, TOUCH_WIDTH),
+        np.array(ends or [], np.int64).reshape(-1, 2),
+        [
+            {} if each.modules is None else dict(zip(each.modules.labels, each.modules.notes, strict=False))
+            for each in recordings
+        ],
+        [[] if each.optimizers is None else list(each.optimizers.notes) for each in recordings],
+        [[] if each.optimizers is None else list(each.optimizers.steps) for each in recordings],
+    )
+
+
 def with_written(touched: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rows of storages that ops were given, with 1 for written or 0 in place of the last column, op and argument position."""
     places, which = np.unique(touched[:, 3], return_inverse=True)
@@ -149,7 +166,7 @@ def _thread_columns(
     modules = (
         module_columns(recording.modules.infos, recording.modules.calls(end), tables) if recording.modules is not None else None
     )
-    return with_calls(columns, modules, python, tables, options.with_modules)
+    return with_calls(columns, modules, python, tables, options.with_modules, options.adjust_steps)
 
 
 def op_columns(recording: ThreadRecording, table: NDArray[np.int64], tables: Tables) -> Columns:

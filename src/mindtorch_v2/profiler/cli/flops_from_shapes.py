@@ -60,7 +60,8 @@ def _that_take(ops: list[int], inputs: InputInfo) -> Iterator[tuple[int, InputIn
             _may_be(argument, dims, kind) or _is_number_for_tensor(op, kind)
             for argument, dims, kind in zip(arguments[op], inputs.dims, inputs.types, strict=False)
         ):
-            yield op, InputInfo(*(part[:count] for part in inputs))
+            dims, types, strides, concrete, _ = inputs
+            yield op, InputInfo(dims[:count], types[:count], strides[:count], concrete[:count])
 
 
 def _is_number_for_tensor(op: int, kind: str) -> bool:

@@ -93,7 +93,7 @@ class _TraceWriter:
             yield self._spans(self.rows[block], block.start)
         for block in _blocks(self.calls):
             yield self._python_calls(self.calls[block], block.start)
-        if "cpu_op" not in self._left_out:
+        if "cpu_op" not in self._left_out and self.store.options.get("forward_backward_links", True):
             yield self._flows()
         if self.devices is not None:
             for block in _blocks(self.devices.rows):
@@ -342,12 +342,20 @@ def _module_number(name: str) -> str:
 
 def _inputs(info: InputInfo) -> bytes:
     concrete = ["" if value is None else _concrete(value) for value in info.concrete]
-    return b', "Concrete Inputs": %s, "Input type": %s, "Input Strides": %s, "Input Dims": %s' % (
+    keywords = b"".join(b", %s: %s" % (_json(name), _json(value)) for name, value in info.keywords if _is_shown(name, value))
+    return keywords + b', "Concrete Inputs": %s, "Input type": %s, "Input Strides": %s, "Input Dims": %s' % (
         _json(concrete),
         _json(info.types),
         _json(info.strides),
         _json(info.dims),
     )
+
+
+def _is_shown(name: str, value: Any) -> bool:
+    """Whether a trace has a keyword value: numbers and texts, lists of texts, and as `stream` only a number."""
+    if isinstance(value, tuple):
+        return name != "stream" and all(isinstance(item, str) for item in value)
+    return isinstance(value, int) if name == "stream" else isinstance(value, bool | int | float | str)
 
 
 def _concrete(value: Any) -> str:

@@ -7,7 +7,7 @@ import os
 from .._io.files import write_file
 from .._io.markup import html_text
 from .._io.strict_json import dumps
-from ..store.memory_profile import BEFORE, Action, Category, MemoryProfile
+from ..store.memory_profile import BEFORE, Action, Category, MemoryBlocks
 
 # The columns of a row after the first, which is always 0 as in torch.
 COLUMNS: tuple[Category | None, ...] = (
@@ -24,7 +24,7 @@ _COLORS = ("#2e7d32", "#f9a825", "#212121", "#8e24aa", "#c62828", "#1565c0", "#6
 _WIDTH, _HEIGHT = 1200, 500
 
 
-def export(profile: MemoryProfile, path: str | os.PathLike[str], *, device: str = "cpu") -> None:
+def export(profile: MemoryBlocks, path: str | os.PathLike[str], *, device: str = "cpu") -> None:
     """Write what a device's memory was used for.
 
     *.html: a chart. *raw.json.gz: rows of (time in ns, action, bytes, category). Anything else: [times in us, rows of
@@ -40,7 +40,7 @@ def export(profile: MemoryProfile, path: str | os.PathLike[str], *, device: str 
     write_file(path, [text.encode()])
 
 
-def _changes(profile: MemoryProfile, device: str) -> list[tuple[int, Action, int, int]]:
+def _changes(profile: MemoryBlocks, device: str) -> list[tuple[int, Action, int, int]]:
     """(time, action, signed bytes, column); a new version is a free of the old one and an allocation of the next."""
     changes: list[tuple[int, Action, int, int]] = []
     for time, action, size, category in profile.on_device(device):
@@ -52,11 +52,11 @@ def _changes(profile: MemoryProfile, device: str) -> list[tuple[int, Action, int
     return changes
 
 
-def _raw(profile: MemoryProfile, device: str) -> list[list[int]]:
+def _raw(profile: MemoryBlocks, device: str) -> list[list[int]]:
     return [[time, action.value, size, column] for time, action, size, column in _changes(profile, device)]
 
 
-def _totals(profile: MemoryProfile, device: str) -> tuple[list[int], list[list[int]]]:
+def _totals(profile: MemoryBlocks, device: str) -> tuple[list[int], list[list[int]]]:
     """Times in microseconds, and the bytes in use from each of them on: a zero, then one number per category."""
     changes = _changes(profile, device)
     first = next((time for time, *_ in changes if time != BEFORE), 0)

@@ -23,10 +23,16 @@ FREED = -1  # in place of the bytes, which are those of the last allocation at t
 class MemoryLog:
     """The allocations and frees of one thread, or of all."""
 
-    def __init__(self, all_threads: bool, clock: Callable[[], int], hidden_from_tracer: bool = False) -> None:
-        """`hidden_from_tracer`: Python calls are traced too, so call builtins in a way that the tracer does not see."""
+    def __init__(
+        self, all_threads: bool, clock: Callable[[], int], hidden_from_tracer: bool = False, *, note_ends: bool = False
+    ) -> None:
+        """`hidden_from_tracer`: Python calls are traced too, so call builtins in a way that the tracer does not see.
+
+        `note_ends`: note the end of every tensor, after which another one may get its id().
+        """
         # By operating-system thread id.
         self.rows: dict[int, list[int]] = {}
+        self.ends: list[int] | None = [] if note_ends else None  # time and id() of every tensor that ended
         self._all_threads = all_threads
         self._clock = clock
         self._hidden_from_tracer = hidden_from_tracer
@@ -36,10 +42,10 @@ class MemoryLog:
     def start(self) -> None:
         """Install the storage hooks, for the calling thread or for all."""
         if self._all_threads:
-            self._install(_every_thread(self._rows_of_caller, self._clock))
+            self._install(_every_thread(self._rows_of_caller, self._clock, self.ends))
             return
         mine, alone = get_ident(), len(threads.states()) == 1
-        watcher = _any_thread(self._rows_of_caller(), self._clock)
+        watcher = _any_thread(self._rows_of_caller(), self._clock, self.ends)
         checked = _only_on(mine, partial(get_ident) if self._hidden_from_tracer else get_ident, watcher)
         self._install(watcher if alone else checked)
         if alone:
@@ -69,7 +75,7 @@ class MemoryLog:
         return self.rows.setdefault(get_native_id(), [])
 
 
-def _any_thread(rows: list[int], clock: Callable[[], int]) -> MemoryListener:
+def _any_thread(rows: list[int], clock: Callable[[], int], ends: list[int] | None = None) -> MemoryListener:
     """Hooks that append to one list, whichever thread calls. Most arrays own their memory: those cost no further call."""
     append = rows.extend
     # Tensors end anywhere. Their finalizers make no call: a tracer would see it, and after it a signal would be handled. What a
@@ -82,7 +88,11 @@ def _any_thread(rows: list[int], clock: Callable[[], int]) -> MemoryListener:
 
     @without_signals_at_entry
     def tensor_freed(tensor: Any) -> None:
-        nonlocal rows
+        nonlocal rows, ends
+        if ends is not None:
+            for now in times:
+                ends += (now, address[tensor])
+                break
         try:
             if tensor._storage is not None:
                 return
@@ -138,7 +148,7 @@ def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryListener) -> 
     return MemoryListener(*[checked(function) for function in watcher])
 
 
-def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int]) -> MemoryListener:
+def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int], ends: list[int] | None) -> MemoryListener:
     """Hooks that append to the list of the thread that calls."""
 
     class Own(threading.local):
@@ -147,7 +157,7 @@ def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], i
         def __init__(self) -> None:
             rows = rows_of_caller()
             self.extend = rows.extend
-            _, _, self.tensor_freed, self.storage_freed = _any_thread(rows, clock)
+            _, _, self.tensor_freed, self.storage_freed = _any_thread(rows, clock, ends)
 
     own = Own()
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.cpython import without_signals_at_entry
-from ..._core.storage import owner_of
 from ..store import tree
+from .tensor_notes import ModuleNote, note_module
 
 WIDTH = 2  # module number when it begins or _ENDS, time
 # In place of a module's number: the innermost call ends; recording begins; recording stops.
@@ -42,12 +42,14 @@ class ModuleLog:
     """The module calls of one thread."""
 
     def __init__(self, clock: Callable[[], int], *, note_parameters: bool = False, hidden_from_tracer: bool = False) -> None:
-        """`note_parameters`: also note the addresses of the modules' parameters.
+        """`note_parameters`: also note the modules' parameters and their gradients, when a module is called first.
 
         `hidden_from_tracer`: Python calls are traced too, so call builtins in a way that the tracer does not see.
         """
         self.infos: list[ModuleInfo] = []
-        self.parameters: set[int] = set()
+        self.notes: list[ModuleNote] = []  # as infos, if parameters are noted
+        self.parameters: set[int] = set()  # addresses
+        self._clock = clock
         self._note_parameters = note_parameters
         self._known: dict[int, int] = {}
         self._references: list[weakref.ref[Any]] = []
@@ -58,6 +60,11 @@ class ModuleLog:
         times = iter(clock, -1)
         self.direct = (self._events, self._known, ident, now, times)
         self.enter, self.leave = _functions(self._events, self._known, self._register, now, ident, times)
+
+    @property
+    def labels(self) -> list[str]:
+        """The label of each module, as the rows of its calls have it."""
+        return [info.label for info in self.infos]
 
     def start(self) -> None:
         """Begin with no call open: those under way are not recorded."""
@@ -114,8 +121,9 @@ class ModuleLog:
         known = self._known
         self._references.append(weakref.ref(module, lambda _: known.pop(ident, None)))
         if self._note_parameters:
-            parameters = getattr(module, "_parameters", {}).values()
-            self.parameters.update(id(owner_of(each._array)) for each in parameters if each is not None)
+            note = note_module(module, self._clock())
+            self.notes.append(note)
+            self.parameters.update(parameter.address for _, parameter, _ in note.parameters)
         return number
 
 

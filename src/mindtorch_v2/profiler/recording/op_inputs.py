@@ -6,7 +6,7 @@ number, and `InputInfo` of each key: shapes, types, strides and values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,10 @@ import numpy as np
 
 from ..._core import memory_format as formats
 from ..._core.dtype import DTYPES, dtype, from_numpy
-from ..._core.storage import owner_of
 from ..._dispatch import observer
 from ..store.store import InputInfo
 from .op_facts import has_generator_after_size, has_number_form, keeps_pin_memory_open
+from .tensor_notes import MOST_ARGUMENTS, touch_all, touch_one
 
 if TYPE_CHECKING:
     from ..._dispatch.schema import Schema
@@ -27,9 +27,6 @@ Key = tuple[Any, ...]
 Capture = Callable[..., None]  # start, end, sequence number, and the op's arguments one by one
 AppendRow = Callable[[tuple[int, ...]], None]
 Decoded = tuple[Any, str, Any, Any]  # dims, type, strides and concrete value of one argument
-
-TOUCH_WIDTH = 4  # start of the op, address, bytes, op id and position of the argument
-MOST_ARGUMENTS = 64
 
 # A note is a hashable value that keeps nothing alive but small tuples:
 #   int, str, None              as they are (not bool: 1 and True are equal, so they could not share a table)
@@ -114,6 +111,18 @@ def _outlined_input(outline: tuple[Any, ...] | None) -> Decoded:
     return head, from_numpy(np_dtype).cpp_name, tuple(s // np_dtype.itemsize for s in strides), None
 
 
+def inputs_of(values: Sequence[Any], keywords: Mapping[str, Any]) -> InputInfo:
+    """The inputs of a range that was given values of its own, without a schema."""
+    columns = [_decode_one(note(value), "") for value in values]
+    dims, types, strides, concrete = zip(*columns, strict=True) if columns else ((), (), (), ())
+    shown = tuple((name, _hashable(value)) for name, value in keywords.items())
+    return InputInfo(dims, types, strides, concrete, shown)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
+
+
 def note(value: Any) -> Any:
     """The note that stands for an argument in a key, see the list above."""
     kind = value.__class__
@@ -154,7 +163,7 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
     The usual case, a tensor wherever the schema says Tensor, has the key (op, shape, strides, dtype, ...). Any other case
     has a key that starts with ~op and has one note per argument. Most calls of an op are like the last one, and comparing
     with that costs less than looking up a key; an array that is passed twice is compared once. With `follows` the
-    function also notes which storages the op was given.
+    function also notes which tensors the op was given.
     """
     names = [f"a{i}" for i in range(len(type_texts))]
     tensors = [i for i, type_text in enumerate(type_texts) if type_text == "Tensor"]
@@ -190,10 +199,13 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
         lines += [f"    touch_all(op, ({', '.join(names)},), start)"] if follows else []
         lines += [f"    return extend((op, start, end, sequence, numbers[notes(op, ({', '.join(names)},))]))"]
     if follows:
-        lines += [f"if b{i}.base is None: c{i} = b{i}\nelse: c{i} = owner_of(b{i})" for i in tensors]
-        rows = [f"start, id(c{i}), c{i}.nbytes, place + {i}" for i in tensors]
-        lines += [f"touch(({', '.join(rows)}))"] if rows else []
-        lines += [f"if a{i} is not None: touch_one(place + {i}, a{i}, start)" for i in others if "Tensor" in type_texts[i]]
+        lines += [
+            f"touch_one(place + {i}, a{i}, start)"
+            if i in tensors
+            else f"if a{i} is not None: touch_one(place + {i}, a{i}, start)"
+            for i in range(len(names))
+            if "Tensor" in type_texts[i]
+        ]
     if names:
         lines += [f"if not ({' and '.join(same)}):", *(f"    {line}" for line in remember)]
         lines += [f"    number = numbers[({', '.join(key)},)]"]
@@ -226,7 +238,7 @@ class Captures(dict[int, Capture]):
     def __init__(self, extend: AppendRow, numbers: Mapping[Key, int], touched: list[int] | None = None) -> None:
         """`extend` takes the rows, whose last entry is the number of the key; `numbers` numbers keys, new ones too.
 
-        `touched`, if it is not None, gets a row for every storage that an op was given.
+        `touched`, if it is not None, gets a row for every tensor that an op was given.
         """
         self._extend = extend
         self._numbers = numbers
@@ -254,10 +266,8 @@ class Captures(dict[int, Capture]):
                     "notes": _notes,
                     "kept": _KEPT,
                     "nothing": nothing,
-                    "touch": touch,
-                    "owner_of": owner_of,
-                    "touch_one": touch and partial(_touch_one, touch),
-                    "touch_all": touch and partial(_touch_all, touch),
+                    "touch_one": touch and partial(touch_one, touch),
+                    "touch_all": touch and partial(touch_all, touch),
                 },
             )
         self[op] = capture
@@ -267,24 +277,10 @@ class Captures(dict[int, Capture]):
 def _without_schema(op: int, extend: AppendRow, numbers: Mapping[Key, int], touch: AppendRow | None) -> Capture:
     def capture(start: int, end: int, sequence: int, *args: Any) -> None:
         if touch is not None:
-            _touch_all(touch, op, args, start)
+            touch_all(touch, op, args, start)
         extend((op, start, end, sequence, numbers[_notes(op, args)]))
 
     return capture
-
-
-def _touch_all(touch: AppendRow, op: int, args: tuple[Any, ...], start: int) -> None:
-    for position, value in enumerate(args):
-        _touch_one(touch, op * MOST_ARGUMENTS + position, value, start)
-
-
-def _touch_one(touch: AppendRow, place: int, value: Any, start: int) -> None:
-    """Append a row for the storage of an argument, or for that of each tensor in a list; the storage is not kept alive."""
-    for item in value if isinstance(value, list | tuple) else (value,):
-        array = getattr(item, "_array", None)
-        if array is not None:
-            owner = owner_of(array)
-            touch((start, id(owner), owner.nbytes, place))
 
 
 def decode(key: Key) -> InputInfo:

@@ -13,7 +13,9 @@ from typing import Any, TypeVar, cast
 from ..._core.cpython import without_signals_at_entry
 from ..._core.threads import threads
 from ..._dispatch import entry_globals, observer
+from ..store.store import InputInfo
 from .current_task import current_task, libraries
+from .op_inputs import TEXT_INPUT
 from .recorder import Scope, recorders_by_thread
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -36,6 +38,11 @@ class record_function(Scope):
         self.args = args
         self.began = _NEVER_ENTERED
         self.recorders = None
+
+    @property
+    def inputs(self) -> InputInfo | None:  # type: ignore[override]
+        """What the recorder notes as inputs: one without a value if there are args, as torch does."""
+        return None if self.args is None else TEXT_INPUT
 
     def __reduce__(self) -> Any:
         """A copy or a pickle is a label of the same name that was not entered."""
@@ -62,6 +69,8 @@ class record_function(Scope):
                 # The change, without a call: the scope is open, or an interrupt came before.
                 self.recorders = recorders
                 scopes += (self,)
+                if self.args is not None:
+                    observer.tell_range_inputs((self.args,))
                 return self
         self.began = 0
         return self

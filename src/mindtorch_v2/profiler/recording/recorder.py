@@ -23,12 +23,15 @@ from ..._core import threads as all_threads
 from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState, threads
 from ..._dispatch import observer
+from ..store.store import InputInfo
 from .allocations import MemoryLog
 from .asyncio_lanes import TaskLog
 from .current_task import Task
 from .module_calls import ModuleLog
-from .op_inputs import TEXT_INPUT, Captures
+from .op_inputs import Captures
+from .other_threads import OtherThread, trace_other_threads
 from .python_calls.stream import CallSegment, PythonCallLog, PythonCallWindow
+from .tensor_notes import OptimizerLog
 
 AppendRow = Callable[[tuple[int, ...]], None]
 CaptureByOp = Mapping[int, Callable[..., None]]  # by op id: a function of start, end, sequence number and the op's arguments
@@ -58,6 +61,7 @@ class Options(NamedTuple):
     with_flops: bool = False
     with_modules: bool = False
     all_threads: bool = False
+    adjust_steps: bool = False
 
     @property
     def captures_arguments(self) -> bool:
@@ -66,8 +70,8 @@ class Options(NamedTuple):
 
     @property
     def follows_storages(self) -> bool:
-        """Whether every op notes the storages it was given, from which the memory profiler infers what memory is for."""
-        return self.record_shapes and self.profile_memory and self.with_stack
+        """Whether every op notes the tensors it was given: the event tree tells tensors apart, a memory profile what for."""
+        return self.record_shapes and self.profile_memory
 
 
 class Numbered(dict[Any, int]):
@@ -102,7 +106,8 @@ class ThreadRecording:
         self.compacted: list[NDArray[np.int64]] = []
         self.spans = Numbered(SPAN_BASE)  # by (name, kind)
         self.keys = Numbered()  # by key of the inputs, see op_inputs
-        self.touched: list[int] = []  # a row of TOUCH_WIDTH numbers for every storage that an op was given
+        self.touched: list[int] = []  # a row of TOUCH_WIDTH numbers for every tensor that an op was given
+        self.optimizers = OptimizerLog(clock) if options.with_stack else None
         self.width = SHAPES_WIDTH if options.captures_arguments else PLAIN_WIDTH
         self.since = 0
         self.paused_at = -1  # when its open scopes were last ended by a pause
@@ -115,7 +120,7 @@ class ThreadRecording:
             self.append_row = self.rows.extend
         records_modules = options.with_modules or options.with_stack
         self.modules = (
-            ModuleLog(clock, note_parameters=options.follows_storages, hidden_from_tracer=options.with_stack)
+            ModuleLog(clock, note_parameters=options.with_stack, hidden_from_tracer=options.with_stack)
             if records_modules
             else None
         )
@@ -180,7 +185,8 @@ class ThreadRecording:
         row = (self.spans[scope.name, scope.kind], scope.began, end, -1)
         if self.width == PLAIN_WIDTH:
             return row
-        return (*row, -1 if scope.args is None else self.keys[TEXT_INPUT])
+        inputs = scope.inputs
+        return (*row, -1 if inputs is None else self.keys[inputs])
 
 
 def _start_with_first_row(recording: ThreadRecording, recorders: ThreadRecorders) -> None:
@@ -238,6 +244,7 @@ class Scope:
     kind = observer.SCOPE
     name: str
     args: str | None
+    inputs: InputInfo | None  # of the range, where inputs are recorded
     began: int
     recorders: ThreadRecorders | None
 
@@ -297,6 +304,7 @@ class ThreadRecorders:
         state.module_enter = _call_each([log.enter for log in modules])
         state.module_exit = _call_each([log.leave for log in modules])
         state.module_log = modules[0].direct if len(modules) == 1 else None
+        state.optimizer_stepped = _call_each([each.optimizers.stepped for each in recordings if each.optimizers is not None])
         append_row = None if captures else _call_each(appends)
         traced = any(each.with_stack for each in recordings)
         state.append_row, state.append_row_traced = (None, append_row) if traced else (append_row, None)
@@ -396,8 +404,14 @@ class Recorder:
         self.clock_end_ns: int | None = None
         # (time, step number) of the start and of every step since
         self.steps: list[tuple[int, int]] = []
-        self.memory = MemoryLog(options.all_threads, clock, options.with_stack) if options.profile_memory else None
+        self.memory = (
+            MemoryLog(options.all_threads, clock, options.with_stack, note_ends=options.follows_storages)
+            if options.profile_memory
+            else None
+        )
         self._by_state: dict[int, ThreadRecording] = {}
+        self._others: list[OtherThread] = []  # whose calls are traced now
+        self._by_ident: dict[int, ThreadRecording] = {}
         self._paused_at: int | None = None
         self.foreign: list[ForeignRows] = []
         self.losses: list[str] = []  # what could not be recorded, in words
@@ -439,14 +453,31 @@ class Recorder:
         active = active_recorders
         active += (self,)
         observer.acquire()
+        others = []
+        if self.options.with_stack and not self.options.all_threads:  # before this thread's own tracer runs
+            for other in trace_other_threads(self.clock):
+                self._others.append(other)
+                others.append(other)
         if self.options.all_threads:
             all_threads.started.append(self._attach)
             for state in all_threads.states():
                 self._attach(state)
         else:
             self._attach(threads.state)
+        for other in others:
+            self._recording_of(other).windows += (other.window,)
         if self.memory is not None:
             self.memory.start()
+
+    def _recording_of(self, other: OtherThread) -> ThreadRecording:
+        """What is recorded of a thread of which only calls are: the same for one thread after every pause."""
+        recording = self._by_ident.get(other.ident)
+        if recording is None:
+            recording = ThreadRecording(self.options, ThreadState(), self.clock)
+            recording.ident, recording.name = other.ident, other.name
+            self._by_ident[other.ident] = recording
+            self.thread_recordings += (recording,)
+        return recording
 
     def pause(self) -> int:
         """Record no more until resume(); returns the time. Open scopes end then, as far as this recording is concerned."""
@@ -461,6 +492,9 @@ class Recorder:
                 self.memory.stop()
             if self._paused_at is None:
                 self._paused_at = self.clock()
+            while self._others:
+                self._others[-1].log.close(self._others[-1].window, self._paused_at)
+                del self._others[-1]
             if self._attach in all_threads.started:
                 all_threads.started.remove(self._attach)
             for recording in self.thread_recordings:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ..assembly import columns
 from ..recording import allocations, module_calls
-from ..recording.op_inputs import TOUCH_WIDTH
 from ..recording.python_calls.stream import CallSegmentPart
 from ..recording.recorder import Recorder, ThreadRecording, recorders_lock
+from ..recording.tensor_notes import TOUCH_WIDTH
 
 Table = NDArray[np.int64]
 
@@ -41,6 +41,8 @@ def drain_threads(recorder: Recorder, into: list[Drained]) -> None:
         # Without an id it has not started on its thread yet. One by one: what was drained before a failure is in the list.
         into.extend(_drain_thread(recording) for recording in list(recorder.thread_recordings) if recording.ident)
         recorder.forget(ended)
+        if recorder.memory is not None and recorder.memory.ends:
+            recorder.memory.ends.clear()  # no tree is made of drained rows
 
 
 def _drain_thread(recording: ThreadRecording) -> Drained:
@@ -48,6 +50,8 @@ def _drain_thread(recording: ThreadRecording) -> Drained:
     modules = recording.modules.drain() if recording.modules is not None else np.empty((0, module_calls.WIDTH), np.int64)
     calls = [part for window in recording.windows for part in window.drain()]
     del recording.rows[: rows.size], recording.touched[: touched.size]
+    if recording.optimizers is not None:
+        recording.optimizers.steps.clear()
     return Drained(recording, rows, modules, calls, touched)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..._dispatch import observer
 from ..recording import allocations
-from ..recording.op_inputs import TOUCH_WIDTH
 from ..recording.recorder import Recorder, ThreadRecording, recorders_lock
+from ..recording.tensor_notes import TOUCH_WIDTH
 from .base import RetentionPolicy
 from .drain import Table, pop_rows
 
@@ -154,6 +154,8 @@ class Ring(RetentionPolicy):
             calls = recording.modules.trim(until)
             self._dropped += calls if recorder.options.with_stack else 0
         _cut(recording.touched, TOUCH_WIDTH, until)
+        if recording.optimizers is not None:
+            recording.optimizers.forget(until)
         if recorder.memory is not None and recording.ident in recorder.memory.rows:
             _cut(recorder.memory.rows[recording.ident], allocations.WIDTH, until)
         steps = [number for (_, kind), number in list(recording.spans.items()) if kind == observer.STEP]

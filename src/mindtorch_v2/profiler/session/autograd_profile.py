@@ -8,6 +8,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
+from time import perf_counter_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -15,11 +16,13 @@ from ..._core.cpython import without_signals_at_entry
 from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState
 from ..analysis.overhead import Calibration, calibration_of
-from ..assembly.freeze import freeze, storage_notes
+from ..assembly.freeze import freeze, storage_notes, tensor_notes
 from ..config import (
+    ActiveProfilerType,
     ProfilerActivity,
     ProfilerConfig,
     ProfilerState,
+    Switches,
     _ExperimentalConfig,
     as_flag,
     as_strict_flag,
@@ -37,6 +40,7 @@ from ..views.averages import FunctionEventAvg
 from ..views.event_list import EventList
 from . import dataloader_workers  # noqa: F401  recordings reach DataLoader workers
 from .calibration import calibrate
+from .stats import _ProfilerStats, event_numbers
 
 if TYPE_CHECKING:
     from ..views.kineto_results import _ProfilerResult
@@ -53,6 +57,7 @@ class profile:
     """
 
     profiler_kind = ProfilerState.KINETO
+    active_type = ActiveProfilerType.KINETO
 
     def __init__(
         self,
@@ -111,9 +116,12 @@ class profile:
             with_flops=flops,
             with_modules=as_flag("with_modules", with_modules),
             all_threads=self.experimental_config.profile_all_threads,
+            adjust_steps=self.experimental_config.adjust_profiler_step,
         )
+        self._stats = _ProfilerStats()
         self._recorder: Recorder | None = None
         self._losses_told = False
+        self._concrete_inputs = self._links = True
         self._is_read = True  # whether what was recorded last is complete: what a device did, what a thread has yet to drain
         self._left_out: list[str] = []
         self._gc: GcPauseLog | None = None
@@ -147,6 +155,7 @@ class profile:
 
     def _prepare_trace(self) -> None:
         self.entered = True
+        started = perf_counter_ns()
         if self.recording:  # an interrupt kept the last window from being ended
             self._stop_trace()
         self._left_out = filtered_out(self.activity_filters)
@@ -159,12 +168,15 @@ class profile:
         # Without a call: an interrupt leaves the last recording or the new one.
         self._recorder, self._gc, self._device, self._out_calls = recorder, gc_log, device, out_calls
         self._store, self._events, self._earlier, self._losses_told = None, None, earlier, False
+        self._concrete_inputs, self._links = Switches.concrete_inputs, Switches.forward_backward_links
+        self._stats = _ProfilerStats(profiler_prepare_call_duration_us=_microseconds_since(started))
 
     def _start_trace(self, step: int = 0) -> None:
         """Begin to record. If that is interrupted or fails, nothing records, as before."""
         if self._recorder is None or self._recorder.steps:  # an interrupt kept the window from being prepared
             self._prepare_trace()
         assert self._recorder is not None and self._gc is not None
+        started = perf_counter_ns()
         try:
             if self._device is not None:
                 self._device.start()
@@ -180,11 +192,13 @@ class profile:
             self._recorder = None
             raise
         self._is_read = False
+        self._stats.profiler_enable_call_duration_us = _microseconds_since(started)
 
     def _stop_trace(self) -> None:
         """End the recording. If that is interrupted, nothing records any more, and stopping again gives the results."""
         if not self.recording and self._is_read:
             return
+        started = perf_counter_ns()
         self.withdraw()
         if self._device is not None:
             self._device.stop()
@@ -192,6 +206,9 @@ class profile:
             self._retention.stop()  # does nothing if the window has ended
         self._events = None
         self._is_read = True
+        stats = self._stats
+        stats.profiler_disable_call_duration_us = _microseconds_since(started)
+        stats.profiling_window_duration_sec = (self.profiling_end_time_ns - self.profiling_start_time_ns) * 1e-9
         self._tell_losses()
 
     def _tell_losses(self) -> None:
@@ -297,17 +314,26 @@ class profile:
         pause, resume = partial(sys.setprofile, None), partial(sys.setprofile, tracer)
         if callable(tracer):
             pause()
+        started = perf_counter_ns()
         try:
             store = self._build_store()
+            self._number_events(store)
         finally:
             if callable(tracer):
                 resume()
         if self._finished:
             self._store = store
+            self._stats.parse_kineto_call_duration_us = _microseconds_since(started)
             for text in store.metadata.get("losses", ()) if self._retention is None else ():
                 if text not in self._recorder_losses:  # those were told by stop()
                     warnings.warn(text, RuntimeWarning, stacklevel=3)
         return store
+
+    def _number_events(self, store: EventStore) -> None:
+        """Give the events numbers that no recording of the process has; those of a running one are not taken yet."""
+        store.options["ids_before"] = event_numbers.take(len(store) if self._finished else 0)
+        if not self._concrete_inputs:
+            store.input_infos = [info.without_values() for info in store.input_infos]
 
     @property
     def _recorder_losses(self) -> list[str]:
@@ -332,6 +358,7 @@ class profile:
         options["expose_kineto_event_metadata"] = self.experimental_config.expose_kineto_event_metadata
         options["left_out_of_trace"] = self._left_out
         options["verbose"] = self.experimental_config.verbose
+        options["forward_backward_links"] = self._links
         return {"options": options, "trace_id": self.trace_id}
 
     def _store_from_recorder(self, metadata: dict[str, Any]) -> EventStore:
@@ -365,7 +392,7 @@ class profile:
             return None
         from ..views.kineto_results import _ProfilerResult  # here, because few recordings are read this way
 
-        return _ProfilerResult(self.store)
+        return _ProfilerResult(self.store, tensor_notes(self._recorder))
 
     @property
     def profiling_start_time_ns(self) -> int:
@@ -403,9 +430,13 @@ class profile:
             return EventList(use_device=self.use_device)
         if self._events is not None:
             return self._events
-        events = EventList.from_store(self.all_windows())
+        windows = self.all_windows()
+        started = perf_counter_ns()
+        events = EventList.from_store(windows)
         if self._finished:
             self._events = events
+            self._stats.number_of_events = len(events)
+            self._stats.function_events_build_tree_call_duration_us = _microseconds_since(started)
         return events
 
     def key_averages(
@@ -469,6 +500,11 @@ class profile:
     @property
     def _finished(self) -> bool:
         return self.enabled and self._recorder is not None and self._recorder.clock_end_ns is not None
+
+
+def _microseconds_since(started: int) -> int:
+    """Whole microseconds, at least one: 0 says that something has not been done."""
+    return max(1, (perf_counter_ns() - started) // 1000)
 
 
 def _available(device: str | None) -> str | None:

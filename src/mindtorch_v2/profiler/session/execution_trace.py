@@ -147,6 +147,10 @@ class ExecutionTraceObserver:
         self.stop()
         self._path, self._finished = None, []
 
+    @property
+    def _execution_trace_running(self) -> bool:
+        return self._running is not None
+
     def is_running(self) -> bool:
         """Whether it is between start() and stop()."""
         return self._running is not None

@@ -51,6 +51,9 @@ class Value(NamedTuple):
     stride: Any
 
 
+RANGE = -1  # in place of an op id
+
+
 class Call(NamedTuple):
     """The inputs and outputs of one op, and a moment after its start at which no op inside it had begun."""
 
@@ -89,6 +92,16 @@ class TensorIoListener:
         returns = observer.op_schemas[op].returns
         results = () if not returns else (result,) if len(returns) == 1 else result
         self.calls.append(Call(state, moment, op, inputs, [described(value) for value in results]))
+
+    def range_started(self, values: tuple[Any, ...]) -> None:
+        """Add the values that a range was given; a range has no results."""
+        self.calls.append(Call(threads.state, self._clock(), RANGE, [_range_input(value) for value in values], []))
+
+
+def _range_input(value: Any) -> Value:
+    """A value of a range, where a tuple is told from a list; an op takes either for a list."""
+    noted = described(value)
+    return noted._replace(type=noted.type.replace("GenericList", "Tuple", 1)) if isinstance(value, tuple) else noted
 
 
 def described(value: Any, wanted: str = "") -> Value:

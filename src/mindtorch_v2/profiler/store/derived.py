@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ def display_name(name: str) -> str:
 class DerivedColumns:
     """Base class of EventStore: the recorded columns, declared, and those derived from them."""
 
+    options: dict[str, Any]
     name: NDArray[np.int32]
     kind: NDArray[np.int8]
     tid: NDArray[np.int32]
@@ -197,17 +199,22 @@ class DerivedColumns:
 
     @cached_property
     def ids(self) -> NDArray[np.int64]:
-        """torch's event number: from 1 in order of start, 0 for Python functions.
+        """torch's event number: rising in order of start, 0 for Python functions. No other recording of the process has it.
 
         Device rows and calls of a device's runtime have the number that the driver gave them.
         """
         if self._whole:
             return self._whole[0].ids[self._whole[1]]
         if not self.has_driver_rows:
-            return np.where(self.is_python, 0, np.cumsum(~self.is_python))
+            return np.where(self.is_python, 0, np.cumsum(~self.is_python) + self._ids_before)
         from_driver = (self.device_type != 0) | (self.kind == observer.RUNTIME)
         own = ~self.is_python & ~from_driver
-        return np.where(from_driver, np.maximum(self.correlation, 0), np.where(own, np.cumsum(own), 0))
+        return np.where(from_driver, np.maximum(self.correlation, 0), np.where(own, np.cumsum(own) + self._ids_before, 0))
+
+    @property
+    def _ids_before(self) -> int:
+        before = self.options.get("ids_before", 0)
+        return before if isinstance(before, int) and 0 <= before < 1 << 62 else 0
 
     @cached_property
     def has_driver_rows(self) -> bool:

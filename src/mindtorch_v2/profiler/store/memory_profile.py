@@ -1,4 +1,4 @@
-"""torch's MemoryProfile: the category of every block of memory in a recording, and what happened to it when."""
+"""torch's MemoryBlocks: the category of every block of memory in a recording, and what happened to it when."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Action(Enum):
     DESTROY = auto()
 
 
-class TensorKey(NamedTuple):
+class BlockKey(NamedTuple):
     """A block of memory from its allocation to its free."""
 
     id: int
@@ -53,7 +53,7 @@ class TensorKey(NamedTuple):
 class _Block:
     """A block of memory, and the times at which ops read or wrote it."""
 
-    key: TensorKey
+    key: BlockKey
     size: int
     start: int
     end: int | None = None
@@ -68,15 +68,15 @@ class _Block:
 class _Categories:
     """The category of a block, which is the same for all its versions."""
 
-    def __init__(self, of_key: dict[TensorKey, Category]) -> None:
+    def __init__(self, of_key: dict[BlockKey, Category]) -> None:
         self._of_key = of_key
 
-    def get(self, key: TensorKey, version: int) -> Category | None:
+    def get(self, key: BlockKey, version: int) -> Category | None:
         """The category, None if it is not known."""
         return self._of_key.get(key)
 
 
-class MemoryProfile:
+class MemoryBlocks:
     """The memory of a recording made with record_shapes, profile_memory and with_stack."""
 
     def __init__(self, store: EventStore, notes: StorageNotes) -> None:
@@ -85,10 +85,10 @@ class MemoryProfile:
         self._categories = _Categories({block.key: c for block, c in self._categorized(notes.parameters)})
 
     @property
-    def timeline(self) -> tuple[tuple[int, Action, tuple[TensorKey, int], int], ...]:
+    def timeline(self) -> tuple[tuple[int, Action, tuple[BlockKey, int], int], ...]:
         """(time, action, (key, version), bytes) in order of time; times are nanoseconds since the epoch."""
         wall = self._store.wall_start_ns - self._store.clock_start_ns
-        entries: list[tuple[int, Action, tuple[TensorKey, int], int]] = []
+        entries: list[tuple[int, Action, tuple[BlockKey, int], int]] = []
         for block in self._blocks:
             if block.start == BEFORE:
                 entries.append((BEFORE, Action.PREEXISTING, (block.key, 0), block.size))
@@ -115,7 +115,7 @@ class MemoryProfile:
         accumulating = _Ranges(store, _named(store, lambda name: name == _ACCUMULATE))
         stepping = _Ranges(store, _named(store, lambda name: name.startswith(_OPTIMIZER_STEP)))
         nodes = _Ranges(store, _outermost_ops(store))
-        known: dict[TensorKey, Category] = {}
+        known: dict[BlockKey, Category] = {}
         for block in self._blocks:
             before, in_step = block.start == BEFORE, stepping.end_of(block.start)
             if block.key.address in parameters:
@@ -137,7 +137,7 @@ class MemoryProfile:
             if block.key in known:
                 yield block, known[block.key]
 
-    def _forward(self, known: dict[TensorKey, Category], nodes: _Ranges, trained: bool) -> dict[TensorKey, Category]:
+    def _forward(self, known: dict[BlockKey, Category], nodes: _Ranges, trained: bool) -> dict[BlockKey, Category]:
         """Categories of blocks that have none yet.
 
         Outputs of ops that depend on the parameters are activations; the other inputs of such ops are inputs.
@@ -147,13 +147,13 @@ class MemoryProfile:
             # The parameters are not known: every block from before the training may be one.
             model = {block.key for block in self._blocks if block.start == BEFORE and block.touched}
         blocks_of: dict[int, list[_Block]] = {}
-        created_in: dict[TensorKey, int | None] = {}
+        created_in: dict[BlockKey, int | None] = {}
         for block in self._blocks:
             created_in[block.key] = None if block.start == BEFORE else nodes.at(block.start)
             for node in {nodes.at(t) for t in (block.start, *block.touched) if t != BEFORE}:
                 if node is not None:
                     blocks_of.setdefault(node, []).append(block)
-        forward: dict[TensorKey, Category] = {}
+        forward: dict[BlockKey, Category] = {}
         dependent = set(model)
         for node in sorted(blocks_of):
             blocks = blocks_of[node]
@@ -220,7 +220,7 @@ def _blocks(store: EventStore, touched: NDArray[np.int64]) -> Iterator[_Block]:
     created: list[_Block] = []
 
     def begin(address: int, size: int, start: int, device: str) -> _Block:
-        block = alive[address] = _Block(TensorKey(len(earlier) + len(created), address, device), size, start)
+        block = alive[address] = _Block(BlockKey(len(earlier) + len(created), address, device), size, start)
         (earlier if start == BEFORE else created).append(block)
         return block
 

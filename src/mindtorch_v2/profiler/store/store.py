@@ -79,13 +79,21 @@ class InputInfo(NamedTuple):
     """The inputs of one call, one entry per schema argument.
 
     dims and strides hold a tuple of ints for a tensor, a tuple of such tuples for a list of tensors and () for
-    anything else; types holds C++ type names; concrete holds the value of a non-tensor, None for a tensor.
+    anything else; types holds C++ type names; concrete holds the value of a non-tensor, None for a tensor. `keywords` are
+    the keyword values of a record function, as pairs.
     """
 
     dims: tuple[Any, ...]
     types: tuple[str, ...]
     strides: tuple[Any, ...]
     concrete: tuple[Any, ...]
+    keywords: tuple[tuple[str, Any], ...] = ()
+
+    def without_values(self) -> InputInfo:
+        """The same inputs with the values of non-tensors left out, as where torch is told not to record them."""
+        scalars = [kind in ("Scalar", "ScalarList") for kind in self.types]
+        types = tuple("" if scalar else kind for kind, scalar in zip(self.types, scalars, strict=True))
+        return self._replace(types=types, concrete=(None,) * len(self.concrete))
 
 
 class EventStore(DerivedColumns):
@@ -267,7 +275,7 @@ class EventStore(DerivedColumns):
         row_numbers = ["mem_event", "parent"]  # columns of row numbers
         if any(store.has_device_rows for store in stores):
             row_numbers.append("launcher")
-        parts: dict[str, list[NDArray[Any]]] = {c: [] for c in (*COLUMNS, *MEMORY_COLUMNS, *row_numbers)}
+        parts: dict[str, list[NDArray[Any]]] = {c: [] for c in (*COLUMNS, *MEMORY_COLUMNS, *row_numbers, "ids")}
         segments: list[tuple[int, int]] = []
         offset = 0
         table_of = {
@@ -396,10 +404,10 @@ class EventStore(DerivedColumns):
         return selected
 
 
-# Attributes that copies leave out, and those among the derived columns that a selection of rows has from its store.
+# Attributes that copies leave out, and derived columns that a selection of rows or a joined store has as its own.
 _CACHES = (name for name, value in vars(DerivedColumns).items() if isinstance(value, cached_property))
 _DERIVED = frozenset({"_visible", "_all_visible", *_CACHES})
-_KEPT = frozenset({"parent", "launcher"})
+_KEPT = frozenset({"parent", "launcher", "ids"})
 
 
 def _column(recorded: ArrayLike, dtype: IntType, order: NDArray[np.intp]) -> NDArray[Any]:

@@ -301,7 +301,7 @@ _READERS: dict[str, Reader] = {
     "cpu_parent": _parent,
     "input_shapes": lambda rows, row: flat_shapes(rows.inputs(row).dims),
     "concrete_inputs": _not_of_memory(lambda rows, row: listed(rows.inputs(row).concrete)),
-    "kwinputs": _not_of_memory(lambda rows, row: {}),
+    "kwinputs": _not_of_memory(lambda rows, row: {name: listed(value) for name, value in rows.inputs(row).keywords}),
     "stack": _stack,
     "scope": lambda rows, row: _SCOPES[rows.kind[row]],
     "use_device": lambda rows, row: rows.use_device,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -14,16 +14,21 @@ from numpy.typing import NDArray
 
 from ..._core.device import device as Device
 from ..._core.dtype import DTYPES, dtype
+from ..._core.memory_format import layout, sparse_coo, strided
 from ..._dispatch import observer
 from .._io.terminal import shown
 from ..config import RecordScope
+from ..recording.tensor_notes import NO_NOTES, SPARSE, TensorNote, TensorNotes
 from ..store import tree
 from ..store.store import MEMORY_EVENT_NAME, EventStore
 from .event_factory import EventFactory
+from .tensor_ids import NOBODY, Identity, TensorIds
 
 _DTYPES = {kind.cpp_name: kind for kind in DTYPES.values()}
 _FRAME = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
-_MODULE = re.compile(r"nn\.Module: (.*)_\d+", re.DOTALL)
+_MODULE = re.compile(r"nn\.Module: ((.*)_\d+)", re.DOTALL)
+_CPU = Device("cpu")
+_OPTIMIZER_STEP = ": _optimizer_step_code"
 
 
 class _EventType(Enum):
@@ -43,11 +48,22 @@ class _EventType(Enum):
 
 @dataclass(frozen=True)
 class _TensorMetadata:
-    """A tensor among an op's inputs; dtype is None in a list of tensors, where it is not recorded."""
+    """A tensor among an op's inputs, or of a module or optimizer. dtype is None in a list of tensors, where it is not recorded.
+
+    impl_ptr is the tensor's address and storage_data_ptr that of its memory. `allocation_id` is shared by all views of one
+    memory until it is freed, `id` also by the memory that the tensor gets instead, by `resize_` or `set_`. The four are None
+    for inputs of ops unless the profile has both record_shapes and profile_memory.
+    """
 
     sizes: list[int]
     strides: list[int]
     dtype: dtype | None
+    layout: layout = strided
+    device: Device | None = _CPU
+    impl_ptr: int | None = None
+    storage_data_ptr: int | None = None
+    id: int | None = None
+    allocation_id: int | None = None
 
     @property
     def dim(self) -> int:
@@ -66,9 +82,20 @@ class _PyFrameState:
 
 @dataclass(frozen=True)
 class _NNModuleInfo:
-    """The nn.Module of a call."""
+    """The nn.Module of a call. `parameters` has (name, parameter, gradient or None), as at the module's first call."""
 
     cls_name: str
+    self_ptr: int = 0
+    cls_ptr: int = 0
+    parameters: list[tuple[str, _TensorMetadata, _TensorMetadata | None]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _OptimizerInfo:
+    """The optimizer of a step. `parameters` has (parameter, gradient or None, [(name, state), ...]), as after its first one."""
+
+    self_ptr: int
+    parameters: list[tuple[_TensorMetadata, _TensorMetadata | None, list[tuple[str, _TensorMetadata]]]]
 
 
 @dataclass(frozen=True)
@@ -84,29 +111,31 @@ class _ExtraFields_TorchOp:
 
 @dataclass(frozen=True)
 class _ExtraFields_Allocation:
-    """Of an allocation, or with a negative size a free; the two of one block share `allocation_id`."""
+    """Of an allocation, or with a negative size a free; the two of one block share `allocation_id`.
+
+    `id` is that of the tensors that had the memory, None if none was seen.
+    """
 
     ptr: int
     alloc_size: int
     total_allocated: int
     device: Device
     allocation_id: int
+    id: int | None = None
     total_reserved: int = 0
-
-    @property
-    def id(self) -> int:
-        """The same as allocation_id."""
-        return self.allocation_id
 
 
 @dataclass(frozen=True)
 class _ExtraFields_PyCall:
-    """Of a call of a Python function or module. callsite is the function, caller the one around it."""
+    """Of a call of a Python function or module. callsite is the function, caller the one around it.
+
+    `optimizer` is there in the call that ends an optimizer's step.
+    """
 
     callsite: _PyFrameState | None
     caller: _PyFrameState | None
     module: _NNModuleInfo | None
-    optimizer: None = None
+    optimizer: _OptimizerInfo | None = None
 
 
 @dataclass(frozen=True)
@@ -127,9 +156,12 @@ _ExtraFields = _ExtraFields_TorchOp | _ExtraFields_Allocation | _ExtraFields_PyC
 class EventTree:
     """The events of a recording by number: rows first, then allocations and frees."""
 
-    def __init__(self, store: EventStore) -> None:
+    def __init__(self, store: EventStore, notes: TensorNotes | None = None) -> None:
         self.store = store
+        self._notes = NO_NOTES if notes is None else notes
+        self._tensors = TensorIds(store, self._notes)
         self.rows = EventFactory(store, whole=True)
+        self._fields: dict[int, _ExtraFields] = {}
         self.size = len(store)
         # Memory outside every event has a row of its own, which the allocation or free itself stands in for here.
         stray = store.kind == observer.MEMORY
@@ -156,23 +188,6 @@ class EventTree:
         return children
 
     @cached_property
-    def _blocks(self) -> list[int]:
-        """By allocation or free: the number of its block, from 1 in order of appearance."""
-        alive: dict[tuple[int, int, int], int] = {}
-        store, numbers, last = self.store, [], 0
-        columns = (store.mem_device_type, store.mem_device_index, store.mem_addr, store.mem_bytes)
-        for kind, index, address, size in zip(*(column.tolist() for column in columns), strict=True):
-            key = (kind, index, address)
-            known = alive.pop(key, None) if size < 0 else None
-            if known is None:
-                last += 1
-                known = last
-            if size >= 0:
-                alive[key] = known
-            numbers.append(known)
-        return numbers
-
-    @cached_property
     def _caller(self) -> NDArray[np.int32]:
         return tree.nearest_ancestor(self.store.parent, self.store.is_python)
 
@@ -193,7 +208,13 @@ class EventTree:
         return MEMORY_EVENT_NAME if number >= self.size else self.store.names[self.rows.name[number]]
 
     def extra_fields(self, number: int) -> _ExtraFields:
-        """An object of the _ExtraFields_ class of the event's tag."""
+        """An object of the _ExtraFields_ class of the event's tag: the same one at every call."""
+        fields = self._fields.get(number)
+        if fields is None:
+            fields = self._fields[number] = self._make_fields(number)
+        return fields
+
+    def _make_fields(self, number: int) -> _ExtraFields:
         tag = self.tag(number)
         if tag is _EventType.Allocation:
             return self._allocation(number - self.size)
@@ -208,8 +229,39 @@ class EventTree:
         caller = self._frame(around) if around >= 0 else None
         if tag is _EventType.PyCCall:
             return _ExtraFields_PyCCall(caller)
-        module = _MODULE.fullmatch(self.name(number))
-        return _ExtraFields_PyCall(self._frame(number), caller, _NNModuleInfo(module[1]) if module else None)
+        return _ExtraFields_PyCall(self._frame(number), caller, self._module(number), self._optimizer(number))
+
+    def _module(self, number: int) -> _NNModuleInfo | None:
+        """The module of a row that is a module's call."""
+        match = _MODULE.fullmatch(self.name(number))
+        if match is None:
+            return None
+        tid = self.rows.tid[number]
+        note = self._notes.modules[tid].get(match[1]) if tid < len(self._notes.modules) else None
+        if note is None:
+            return _NNModuleInfo(match[2])
+        held = [(name, self._noted(parameter), grad and self._noted(grad)) for name, parameter, grad in note.parameters]
+        return _NNModuleInfo(note.class_name, note.ident, note.class_ident, held)
+
+    def _optimizer(self, number: int) -> _OptimizerInfo | None:
+        """The optimizer of a row in which a step was noted."""
+        tid = self.rows.tid[number]
+        if tid >= len(self._notes.steps) or not self.name(number).endswith(_OPTIMIZER_STEP):
+            return None
+        start, end = self.rows.start[number], self.rows.end[number]
+        which = next((which for time, which in self._notes.steps[tid] if start <= time <= end), None)
+        if which is None:
+            return None
+        note = self._notes.optimizers[tid][which]
+        held = [
+            (self._noted(parameter), grad and self._noted(grad), [(name, self._noted(value)) for name, value in state])
+            for parameter, grad, state in note.parameters
+        ]
+        return _OptimizerInfo(note.ident, held)
+
+    def _noted(self, note: TensorNote) -> _TensorMetadata:
+        device = Device(note.device)
+        return _metadata(note.sizes, note.strides, note.dtype, self._tensors.of_note(note), device)
 
     def _frame(self, number: int) -> _PyFrameState | None:
         match = _FRAME.fullmatch(self.name(number))
@@ -219,18 +271,45 @@ class EventTree:
         store = self.store
         kind = int(store.mem_device_type[at])
         place = "cpu" if kind == 0 else f"npu:{max(int(store.mem_device_index[at]), 0)}"
+        allocation_id, ident, pointer = self._tensors.of_memory(at)
         return _ExtraFields_Allocation(
-            int(store.mem_addr[at]), int(store.mem_bytes[at]), int(store.mem_total[at]), Device(place), self._blocks[at]
+            pointer, int(store.mem_bytes[at]), int(store.mem_total[at]), Device(place), allocation_id, ident
         )
 
     def _inputs(self, number: int) -> Iterator[Any]:
-        for dims, kind, strides, concrete in zip(*self.rows.inputs(number), strict=True):
+        start, op = self.rows.start[number], self.rows.op[number]
+        # Tensors of an op may be on a device that is recorded, too: which ones is not noted.
+        device = None if self.rows.use_device else Device("cpu")
+        for position, (dims, kind, strides, concrete) in enumerate(zip(*self.rows.inputs(number)[:4], strict=True)):
+            known = self._tensors.inputs(start, op, position) if kind == "TensorList" or kind in _DTYPES else []
             if kind == "TensorList":
-                yield [_TensorMetadata(list(sizes), list(steps), None) for sizes, steps in zip(dims, strides, strict=True)]
+                known += [NOBODY] * (len(dims) - len(known))
+                yield [
+                    _metadata(sizes, steps, None, each, device)
+                    for sizes, steps, each in zip(dims, strides, known, strict=False)
+                ]
             elif kind in _DTYPES:
-                yield _TensorMetadata(list(dims), list(strides), _DTYPES[kind])
+                yield _metadata(dims, strides, _DTYPES[kind], known[0] if known else NOBODY, device)
             else:
                 yield concrete
+
+
+def _metadata(
+    sizes: Sequence[int], strides: Sequence[int], kind: dtype | None, who: Identity, device: Device | None
+) -> _TensorMetadata:
+    impl, pointer, ident, allocation_id, layout_number = who
+    sparse = layout_number == SPARSE
+    return _TensorMetadata(
+        list(sizes),
+        [] if sparse else list(strides),
+        kind,
+        sparse_coo if sparse else strided,
+        device,
+        impl,
+        pointer,
+        ident,
+        allocation_id,
+    )
 
 
 class _ProfilerEvent:
@@ -316,10 +395,12 @@ class _ProfilerEvent:
         return self._number >= self._tree.size
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ProfilerEvent) and (other._tree, other._number) == (self._tree, self._number)
+        if not isinstance(other, _ProfilerEvent) or other._tree.store is not self._tree.store:
+            return False
+        return other._number == self._number
 
     def __hash__(self) -> int:
-        return hash((id(self._tree), self._number))
+        return hash((id(self._tree.store), self._number))
 
     def __repr__(self) -> str:
         return f"<_ProfilerEvent {shown(str(self.name))} {self.tag.name} duration_time_ns={self.duration_time_ns}>"

@@ -11,6 +11,7 @@ import numpy as np
 from ..._dispatch import observer
 from .._io.terminal import shown
 from ..exporters import chrome
+from ..recording.tensor_notes import TensorNotes
 from ..store.store import MEMORY_EVENT_NAME, EventStore
 from .event_factory import EventFactory
 from .event_tree import EventTree, _ProfilerEvent
@@ -22,8 +23,10 @@ _DEVICES = tuple(DeviceType)
 class _ProfilerResult:
     """A recording with the rows that events() leaves out, and with every allocation and free as an event."""
 
-    def __init__(self, store: EventStore) -> None:
+    def __init__(self, store: EventStore, notes: TensorNotes | None = None) -> None:
+        """`notes`: the tensors of the recording, for the tree."""
         self._store = store
+        self._notes = notes
 
     def events(self) -> list[_KinetoEvent]:
         """All events in order of start."""
@@ -41,7 +44,7 @@ class _ProfilerResult:
 
     def experimental_event_tree(self) -> list[_ProfilerEvent]:
         """The outermost events; the tree continues in their `children`."""
-        return EventTree(self._store).roots()
+        return EventTree(self._store, self._notes).roots()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the recording as a Kineto trace."""

@@ -274,7 +274,7 @@ def test_averages_as_csv(store, tmp_path):
 def _memory_profile():
     with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
         torch.ones(2)
-    return prof._memory_profile()
+    return prof._memory_blocks()
 
 
 def test_pages_without_scripts(store, tmp_path):

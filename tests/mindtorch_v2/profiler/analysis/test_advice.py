@@ -181,3 +181,30 @@ def test_an_interruption_does_not_hide_tiny_ops():
     late = [row("aten::add", 10 * MS + 5 * MS * n, 14 * MS + 5 * MS * n) for n in range(5)]
     (finding,) = rules()["tiny_ops"](EventStore.from_rows([*rows, *late]))
     assert "1,505 of 1,505 ops took 3.01 ms together" in str(finding)
+
+
+def test_a_machine_of_two_speeds_does_not_hide_tiny_ops():
+    """Views cost half as much as arithmetic, and from the middle on everything takes twice as long."""
+    costs = {"aten::select": 700, "aten::add": 1600, "aten::mul": 1600}
+    rows = [
+        row(name, 10_000 * n + 3500 * at, 10_000 * n + 3500 * at + cost * (1 + (n >= 300)))
+        for n in range(600)
+        for at, (name, cost) in enumerate(costs.items())
+    ]
+    (finding,) = rules()["tiny_ops"](EventStore.from_rows(rows))
+    assert "1,800 of 1,800 ops" in str(finding)
+
+
+def test_few_tiny_calls_do_not_make_the_large_ones_of_an_op_tiny():
+    tiny = [row("aten::add", 4000 * n, 4000 * n + 1000) for n in range(1500)]
+    large = [row("aten::add", 10 * MS + 30_000 * n, 10 * MS + 30_000 * n + 20_000) for n in range(200)]
+    assert rules()["tiny_ops"](EventStore.from_rows([*tiny, *large])) == []
+
+
+def test_interruptions_of_short_collections_are_no_pauses():
+    """The machine ran something else in three of twenty collections."""
+    short = [(at * MS // 4, at * MS // 4 + 50_000, 0) for at in range(20)]
+    for at in (2, 7, 11):
+        short[at] = (short[at][0], short[at][0] + 4 * MS, 0)
+    store = EventStore.from_rows(inside([row("aten::mul", 0, MS)]), options={"gc_pauses": short})
+    assert rules()["gc_pauses"](store) == []

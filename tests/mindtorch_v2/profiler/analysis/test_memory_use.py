@@ -7,7 +7,7 @@ import pytest
 
 from mindtorch_v2.profiler.analysis.memory_categories import CATEGORIES, UNKNOWN, Uses, uses
 from mindtorch_v2.profiler.analysis.memory_use import EARLIER, Holder, memory_use
-from mindtorch_v2.profiler.store.memory_profile import MemoryProfile, StorageNotes
+from mindtorch_v2.profiler.store.memory_profile import MemoryBlocks, StorageNotes
 from mindtorch_v2.profiler.store.store import EventStore
 
 PARAMETER = CATEGORIES.index("PARAMETER")
@@ -51,7 +51,7 @@ def test_blocks_that_share_an_address_count_as_often_as_in_the_total():
 def test_a_device_has_no_part_in_what_the_cpu_had_before(device):
     store = recording((10, 500, 1), (20, -300, 2), device_type=device, device_index=-1 if device == 0 else 0)
     notes = StorageNotes(np.array([[5, 9, 64, 0]]), frozenset())
-    categories = uses(store, MemoryProfile(store, notes))
+    categories = uses(store, MemoryBlocks(store, notes))
     assert categories.before_bytes == ([64, 300] if device == 0 else [64])
     (use,) = memory_use(store, categories)
     assert use.before_known == (device == 0) and bool(use.categories) == (device == 0)

@@ -349,7 +349,7 @@ def test_memory_at_its_peak_by_use(open_page, report, profiled):
     shown = values_of(page, "#section-memory li[data-category]", "one.dataset.category")
     now: dict[str, int] = {}
     most: dict[str, int] = {}
-    for _, action, size, category in profiled._memory_profile().on_device("cpu"):
+    for _, action, size, category in profiled._memory_blocks().on_device("cpu"):
         name = category.name if category else "UNKNOWN"
         if action.name != "INCREMENT_VERSION":
             now[name] = now.get(name, 0) + (-size if action.name == "DESTROY" else size)

@@ -127,7 +127,7 @@ def test_memory_knows_what_freed_it(device_store):
 
 
 def test_memory_has_the_categories_of_the_memory_profile(profiled):
-    profile = profiled._memory_profile()
+    profile = profiled._memory_blocks()
     store = profiled.profiler.store
     columns = read(store, memory_categories.uses(store, profile))
     allocated = columns["mem_bytes"] > 0

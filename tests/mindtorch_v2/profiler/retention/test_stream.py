@@ -245,7 +245,7 @@ def test_memory_timeline(tmp_path):
         train(prof, 2, prof._retention.flush)
     with pytest.warns(FutureWarning):
         prof.export_memory_timeline(tmp_path / "timeline.json")
-    categories = {category for *_, category in prof._memory_profile().on_device("cpu") if category is not None}
+    categories = {category for *_, category in prof._memory_blocks().on_device("cpu") if category is not None}
     assert {"PARAMETER", "GRADIENT", "ACTIVATION"} <= {category.name for category in categories}
 
 

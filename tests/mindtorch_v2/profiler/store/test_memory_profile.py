@@ -13,7 +13,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.exporters import memory
-from mindtorch_v2.profiler.store.memory_profile import BEFORE, Action, Category, MemoryProfile, StorageNotes
+from mindtorch_v2.profiler.store.memory_profile import BEFORE, Action, Category, MemoryBlocks, StorageNotes
 from mindtorch_v2.profiler.store.store import EventStore
 
 FLAGS = {"record_shapes": True, "profile_memory": True, "with_stack": True}
@@ -29,7 +29,7 @@ def memory_profile(allocations=(), touched=(), rows=(), parameters=()):
         clock_start_ns=0,
         wall_start_ns=0,
     )
-    return MemoryProfile(store, StorageNotes(np.array(touched, np.int64).reshape(-1, 4), frozenset(parameters)))
+    return MemoryBlocks(store, StorageNotes(np.array(touched, np.int64).reshape(-1, 4), frozenset(parameters)))
 
 
 def categories(recorded):
@@ -128,7 +128,7 @@ def test_a_training_loop_by_category():
     def bytes_by_category(work):
         with profile(**FLAGS) as prof:
             work()
-        recorded, total = prof._memory_profile(), {}
+        recorded, total = prof._memory_blocks(), {}
         for _, action, (key, version), size in recorded.timeline:
             if action in (Action.PREEXISTING, Action.CREATE):
                 category = recorded._categories.get(key, version)
@@ -206,7 +206,7 @@ def test_memory_of_a_device_has_a_timeline_of_its_own(tmp_path):
         clock_start_ns=0,
         wall_start_ns=0,
     )
-    recorded = MemoryProfile(store, StorageNotes(np.empty((0, 4), np.int64), frozenset()))
+    recorded = MemoryBlocks(store, StorageNotes(np.empty((0, 4), np.int64), frozenset()))
     for device, expected in (("cpu", [[1], [100]]), ("npu:0", [[2, 8], [64, 0]]), ("npu:1", [[], []])):
         memory.export(recorded, tmp_path / "m.json", device=device)
         times, rows = json.loads((tmp_path / "m.json").read_text())
@@ -230,7 +230,7 @@ def test_a_training_step_leaves_parameters_state_input_and_gradients(tmp_path):
     with pytest.warns(FutureWarning, match="deprecated"):
         prof.export_memory_timeline(tmp_path / "m.json")
     assert json.loads((tmp_path / "m.json").read_text())[1][-1] == [0, 32, 32, 24, 0, 0, 32, 0, 0]
-    timeline = prof._memory_profile().timeline
+    timeline = prof._memory_blocks().timeline
     assert isinstance(timeline, tuple) and {action for _, action, _, _ in timeline} == set(Action)
     del alive
 

@@ -31,10 +31,11 @@ def _tuples(value: Any) -> Any:
 
 
 def _input_info(entry: Any, tables: Any) -> InputInfo:
-    dims, types, strides, concrete = map(_tuples, entry)
-    if not all(isinstance(part, tuple) for part in (dims, types, strides, concrete)):
+    dims, types, strides, concrete, *more = map(_tuples, entry)
+    keywords = more[0] if more else ()
+    if not all(isinstance(part, tuple) for part in (dims, types, strides, concrete, keywords)):
         raise TypeError("not the inputs of a call")
-    return InputInfo(dims, types, strides, concrete)
+    return InputInfo(dims, types, strides, concrete, tuple((str(name), value) for name, value in keywords))
 
 
 def _stack(entry: Any, tables: dict[str, list[Any]]) -> tuple[str, ...]:

@@ -63,7 +63,9 @@ def rebuild_store(
     rows["module"] = _columns.renumbered(rows["module"], modules)
     end = meta["clock_end_ns"] or max(_last_time(columns, logs), meta["clock_start_ns"])
     threads = list(tables["threads"])
-    recorded = _thread_rows(rows, tables, new_tables, logs, end, bool(options.get("with_modules")))
+    recorded = _thread_rows(
+        rows, tables, new_tables, logs, end, bool(options.get("with_modules")), bool(options.get("adjust_steps"))
+    )
     if "lane" in recorded:
         _bound_walk(len(np.unique(recorded["lane"])), len(recorded["lane"]), "too many tasks")
     tasks = {task.ident: task.name for task in tables["tasks"]}
@@ -116,6 +118,7 @@ def _thread_rows(
     logs: Logs,
     end: int,
     with_modules: bool,
+    adjust_steps: bool,
 ) -> dict[str, Any]:
     """The rows that threads of the process recorded, with their modules and Python calls, thread by thread."""
     parts = []
@@ -145,7 +148,7 @@ def _thread_rows(
             room -= sum(map(len, python_part.stacks))
             scopes = int(np.isin(part["kind"], (observer.SCOPE, observer.STEP)).sum())
             deepest = max(deepest, _bound_nesting(python_part.start, python_part.end, scopes))
-        part = _columns.with_calls(part, calls, python_part, new_tables, with_modules)
+        part = _columns.with_calls(part, calls, python_part, new_tables, with_modules, adjust_steps)
         part["tid"] = np.full(len(part["start"]), thread, np.int32)
         part["flops"] = np.maximum(part["flops"], 0)
         parts.append(part)

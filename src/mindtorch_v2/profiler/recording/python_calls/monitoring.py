@@ -51,6 +51,13 @@ class CallTracer:
         self.blocked_by = ""
         self.functions = _functions(*self._stream, self._thread)
 
+    def start_on(self, thread: int) -> bool:
+        """Trace another thread from now on; always True."""
+        self._thread = thread
+        self.functions = _functions(*self._stream, thread)
+        _hub.add(thread, self)
+        return True
+
     def resume(self) -> None:
         """Begin to trace the thread, or go on after pause()."""
         _hub.add(self._thread, self)
@@ -91,7 +98,7 @@ class _Hub:
             self._connect()
 
     def _connect(self) -> None:
-        """Register the callbacks: those of a single tracer directly, those of several behind functions that try each."""
+        """Register the callbacks: those of a single tracer directly, those of several behind functions that go by thread."""
         if not self._tracers:
             if self._tool >= 0 and _monitoring.get_tool(self._tool) == _NAME:
                 _monitoring.set_events(self._tool, 0)
@@ -101,12 +108,13 @@ class _Hub:
         first = not _monitoring.get_events(self._tool)
         if first:
             _monitoring.restart_events()
-        functions = [tracer.functions for tracer in self._tracers.values()]
-        for event, function in functions[0].items():
-            callback = function if len(functions) == 1 else _try_each([by_event[event] for by_event in functions])
+        functions = {thread: tracer.functions for thread, tracer in self._tracers.items()}
+        any_functions = next(iter(functions.values()))
+        for event, function in any_functions.items():
+            callback = function if len(functions) == 1 else _by_thread({of: own[event] for of, own in functions.items()})
             _monitoring.register_callback(self._tool, event, callback)
         if first:
-            _monitoring.set_events(self._tool, sum(functions[0]))
+            _monitoring.set_events(self._tool, sum(any_functions))
 
     def _take_tool(self) -> None:
         # The ids without a name first: cProfile and VizTracer ask for PROFILER_ID alone, and work beside this one.
@@ -121,14 +129,14 @@ class _Hub:
 _hub = _Hub()
 
 
-def _try_each(functions: list[Callable[..., Any]]) -> Callable[..., Any]:
-    """One callback for several tracers: each ignores events of other threads, so at most one handles an event."""
+def _by_thread(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
+    """One callback for several tracers: that of the calling thread's handles the event, if there is one."""
+    idents = iter(get_ident, -1)
 
+    @without_signals_at_entry
     def call(*values: Any) -> Any:
-        for function in functions:
-            answer = function(*values)
-            if answer is not None:
-                return answer
+        for ident in idents:
+            return functions[ident](*values) if ident in functions else None
         return None
 
     return call

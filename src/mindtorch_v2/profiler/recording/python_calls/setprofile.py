@@ -21,7 +21,7 @@ from functools import partial
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from ...._core.cpython import without_signals_at_entry
+from ...._core.cpython import set_profile_of_thread, without_signals_at_entry
 from ...._core.threads import ThreadState, threads
 from ...._dispatch import entry_globals, observer
 from ..allocations import FINALIZERS
@@ -45,6 +45,7 @@ class CallTracer:
         self._retire: Callable[[], None] = _nothing
         self._previous: Any = None
         self._pauses_in_ops = True
+        self._elsewhere = 0  # the thread, if it is another than the one that started the tracer
         # Why nothing is traced: a tool was there first and cannot be called along, or greenlets take turns.
         self.blocked_by = ""
         self.resume: Callable[[], None] = _nothing
@@ -92,6 +93,13 @@ class CallTracer:
         if self._pauses_in_ops:
             self._stream[2].tracer_switch = (self.pause, self.resume)
 
+    def start_on(self, thread: int) -> bool:
+        """Trace another thread from now on; False if that cannot be done. Ops are not left out: they know nothing of it."""
+        self._pauses_in_ops = False
+        callback, self._retire = _functions(*self._stream, None, everywhere=True)
+        self._callback, self._elsewhere = callback, thread
+        return set_profile_of_thread(thread, callback)
+
     @property
     def runs_here(self) -> bool:
         """Whether the calling thread is the traced one and its profile function is this tracer's."""
@@ -114,6 +122,8 @@ class CallTracer:
         self._retire()
         if self.runs_here:
             sys.setprofile(self._previous)
+        elif self._elsewhere:
+            set_profile_of_thread(self._elsewhere, None)
         self._callback = self._previous = None
         self._retire = _nothing
 
@@ -138,9 +148,12 @@ def _taken_by(profile_function: Any) -> str:
 
 
 def _functions(
-    events: list[Any], clock: Callable[[], int], state: ThreadState, previous: Any
+    events: list[Any], clock: Callable[[], int], state: ThreadState, previous: Any, *, everywhere: bool = False
 ) -> tuple[ProfileFunction, Callable[[], None]]:
-    """The function for sys.setprofile, and one that has it take itself off the thread at its next event."""
+    """The function for sys.setprofile, and one that has it take itself off the thread at its next event.
+
+    everywhere: trace what runs inside ops, too.
+    """
     builtins: dict[Any, str] = {}
     methods: dict[tuple[str, str], str] = {}
 
@@ -197,6 +210,8 @@ def _functions(
         __del__ = partial(sys.setprofile, callback)
 
     own["Pause"] = Pause
+    if everywhere:
+        return everything, retire
     if previous is not None:  # that function needs every event, so there are no pauses
         return chained, retire
     return callback, retire

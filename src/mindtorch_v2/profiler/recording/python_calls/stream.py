@@ -243,6 +243,13 @@ class PythonCallLog:
             if running:
                 self.tracer.resume()
 
+    def open_on(self, window: PythonCallWindow, thread: int, frame: FrameType) -> bool:
+        """Begin a window of another thread, which stands at `frame`; False if it cannot be traced."""
+        self._windows.append(window)
+        with self._lock:
+            window.begin(self._clock(), frame)
+        return self.tracer.start_on(thread)
+
     def close(self, window: PythonCallWindow, end: int) -> None:
         """End a window; one that has ended is no error. May be called on another thread."""
         running, lost_to = self.tracer.runs_here, self.tracer.lost_to(self._latest)
