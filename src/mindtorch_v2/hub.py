@@ -6,6 +6,7 @@ import os
 import re
 from importlib import import_module
 from typing import Any, NoReturn
+from urllib.parse import urlparse  # noqa: F401 - libraries import it from here
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Dict, List, Optional, Tuple  # noqa: F401, UP035 - libraries import them from here
 
 __all__ = ["BroadcastingList1", "BroadcastingList2", "BroadcastingList3"]
 

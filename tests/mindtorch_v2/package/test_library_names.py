@@ -257,3 +257,10 @@ def test_programs_are_not_exported():
     assert torch.export.Dim("batch", min=2).min == 2
     with pytest.raises(AssertionError, match="inconsistent min=3, max=2"):
         torch.export.Dim("batch", min=3, max=2)
+
+
+def test_names_that_libraries_take_from_where_torch_uses_them():
+    from mindtorch_v2.hub import urlparse
+    from mindtorch_v2.jit.annotations import List, Tuple
+
+    assert urlparse("a://b/c").path == "/c" and List[int] == typing.List[int] and Tuple is typing.Tuple  # noqa: UP006
