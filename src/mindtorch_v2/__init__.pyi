@@ -3579,6 +3579,45 @@ def sort(
     descending: _bool = False,
     out: Sequence[Tensor] | None = None,
 ) -> _return_types.sort: ...
+def sparse_bsc_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: _dtype | None = None,
+    device: _DeviceLike | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+    check_invariants: _bool | None = None,
+    layout: Any = ...,
+) -> CompressedTensor: ...
+def sparse_bsr_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: _dtype | None = None,
+    device: _DeviceLike | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+    check_invariants: _bool | None = None,
+    layout: Any = ...,
+) -> CompressedTensor: ...
+def sparse_compressed_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: _dtype | None = None,
+    device: _DeviceLike | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+    check_invariants: _bool | None = None,
+    layout: Any = None,
+) -> CompressedTensor: ...
 def sparse_coo_tensor(
     indices: Any,
     values: Any = None,
@@ -3591,6 +3630,32 @@ def sparse_coo_tensor(
     check_invariants: _bool | None = None,
     is_coalesced: _bool | None = None,
 ) -> Tensor: ...
+def sparse_csc_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: _dtype | None = None,
+    device: _DeviceLike | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+    check_invariants: _bool | None = None,
+    layout: Any = ...,
+) -> CompressedTensor: ...
+def sparse_csr_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: _dtype | None = None,
+    device: _DeviceLike | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+    check_invariants: _bool | None = None,
+    layout: Any = ...,
+) -> CompressedTensor: ...
 def special_digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def special_entr(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def special_erf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -5219,11 +5284,16 @@ __all__ = [
     "softshrink_backward",
     "sort",
     "sparse_bsc",
+    "sparse_bsc_tensor",
     "sparse_bsr",
+    "sparse_bsr_tensor",
+    "sparse_compressed_tensor",
     "sparse_coo",
     "sparse_coo_tensor",
     "sparse_csc",
+    "sparse_csc_tensor",
     "sparse_csr",
+    "sparse_csr_tensor",
     "special",
     "special_digamma",
     "special_entr",

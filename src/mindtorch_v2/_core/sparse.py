@@ -32,3 +32,26 @@ def make_sparse(coordinates: Any, entries: Any, size: tuple[int, ...], coalesced
     tensor._keys = SPARSE
     tensor._storage = tensor._base = tensor._grad = None
     return tensor
+
+
+class CompressedTensor(SparseTensor):
+    """A sparse matrix whose rows or columns are compressed: it has the place among the entries where each begins.
+
+    `_compressed` are these starts, `_plain` the other index of each entry, `_entries` the values: single ones, or blocks for
+    the layouts BSR and BSC. Dims behind the first two are dense.
+    """
+
+    _compressed: Any
+    _plain: Any
+    _layout: Any
+
+
+def make_compressed(layout: Any, compressed: Any, plain: Any, entries: Any, size: tuple[int, ...]) -> CompressedTensor:
+    """A compressed sparse tensor of its parts, which the caller has checked."""
+    tensor = object.__new__(CompressedTensor)
+    tensor._compressed, tensor._plain, tensor._entries, tensor._layout = compressed, plain, entries, layout
+    tensor._coalesced = True
+    tensor._array = np.broadcast_to(np.zeros((), entries._array.dtype), size).view(ShapeOnlyArray)
+    tensor._keys = SPARSE
+    tensor._storage = tensor._base = tensor._grad = None
+    return tensor

@@ -6,14 +6,27 @@ from typing import Any
 
 import numpy as np
 
+from .._autograd.grad_mode import is_grad_enabled
 from .._core import dtype as dt
 from .._core.keys import META, SPARSE
-from .._core.memory_format import sparse_coo, strided
-from .._core.sparse import SparseTensor, make_sparse
+from .._core.memory_format import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from .._core.sparse import CompressedTensor, SparseTensor, make_compressed, make_sparse
 from .._core.tensor import Tensor, make_tensor
 from .._dispatch import backends
 from .._dispatch.registry import OpSpec, aten, composite
 from .creation.from_data import as_tensor
+from .sparse_compressed import FUNCTIONS as _COMPRESSED
+from .sparse_compressed import (
+    LAYOUTS,
+    PARTS,
+    blocksize_of,
+    compress,
+    layout_name,
+    show,
+    shown_dtype,
+    shown_part,
+    to_coordinates,
+)
 
 
 def sparse_coo_tensor(
@@ -80,26 +93,84 @@ def sparse_coo_tensor(
 
 
 def _sparse(self: Any, what: str) -> SparseTensor:
-    if not self._keys & SPARSE:
-        raise RuntimeError(f"{what} expected sparse coordinate tensor layout but got Strided")
+    if not self._keys & SPARSE or isinstance(self, CompressedTensor):
+        raise RuntimeError(f"{what} expected sparse coordinate tensor layout but got {layout_name(self)}")
     return self  # type: ignore[no-any-return]
 
 
-def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None) -> SparseTensor:
-    """The elements that are not zero, with their coordinates."""
+def to_sparse(
+    self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, dense_dim: int | None = None
+) -> SparseTensor:
+    """The elements that are not zero, with their coordinates, or in a compressed layout; `dense_dim` last dims stay dense."""
+    if sparse_dim is not None and (layout is not None or blocksize is not None or dense_dim is not None):
+        raise TypeError("to_sparse() takes either sparse_dim or layout, blocksize and dense_dim")
     if self._keys & SPARSE:
-        return self  # type: ignore[no-any-return]
-    if sparse_dim is not None and sparse_dim != self.ndim:
-        raise NotImplementedError(f"to_sparse(sparse_dim={sparse_dim}): hybrid tensors")
-    coordinates = aten.nonzero(self)
-    entries = aten.index(self, list(aten.unbind(coordinates, 1))) if self.ndim else aten.reshape(self, (1,))
+        return _sparse_to_sparse(self, sparse_dim, layout, blocksize)
+    wanted = sparse_coo if layout is None else layout
+    if wanted is not sparse_coo and wanted not in LAYOUTS:
+        raise RuntimeError(f"to_sparse: conversion from Strided to {wanted} is not supported")
+    dims = self.ndim - (dense_dim or 0) if sparse_dim is None else sparse_dim
+    if sparse_dim is not None and self.ndim and not 0 < sparse_dim <= self.ndim:
+        raise RuntimeError(
+            f"sparse_dim argument must be in [0,{self.ndim}] range, but {sparse_dim} is given"
+            if not 0 <= sparse_dim <= self.ndim
+            else f"sparse_dim argument must be in >0 when self.dim()>0, got {sparse_dim}"
+        )
+    if wanted is not sparse_coo and dims != 2:
+        raise NotImplementedError(f"to_sparse(layout={wanted}) of {dims} sparse dims: batches of compressed sparse tensors")
+    coo = _coordinates_of(self, dims)
+    return coo if wanted is sparse_coo else compress(coo, wanted, blocksize)
+
+
+def _coordinates_of(self: Any, dims: int) -> SparseTensor:
+    """A strided tensor as COO with its first dims sparse: those rows that are not all zeros."""
+    rows: Any = self if dims == self.ndim else aten.ne(self, 0).flatten(dims).any(-1)  # type: ignore[attr-defined]
+    coordinates = aten.nonzero(rows)
+    entries = aten.index(self, list(aten.unbind(coordinates, 1))) if dims else aten.reshape(self, (1, *self.shape))
     return make_sparse(aten.contiguous(aten.t(coordinates)), entries, tuple(self.shape), True)
+
+
+def _sparse_to_sparse(self: Any, sparse_dim: int | None, layout: Any, blocksize: Any) -> SparseTensor:
+    own = self._layout if isinstance(self, CompressedTensor) else sparse_coo
+    if sparse_dim is not None and own is sparse_coo and sparse_dim != self._coordinates.shape[0]:
+        raise RuntimeError(
+            "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported"
+        )
+    wanted = sparse_coo if layout is None else layout
+    if wanted is own and (blocksize is None or tuple(blocksize) == blocksize_of(self)):
+        return self  # type: ignore[no-any-return]
+    coo = to_coordinates(self) if isinstance(self, CompressedTensor) else self
+    if wanted is sparse_coo:
+        return coo
+    coo = coalesce(coo)
+    return compress(coo, wanted, blocksize)
+
+
+def _to_layout(name: str, layout: Any, in_blocks: bool) -> Any:
+    if in_blocks:
+
+        def blocked(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
+            return to_sparse(self, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+
+        blocked.__name__, blocked.__doc__ = name, f"The matrix in the layout {layout}, in blocks of this shape."
+        return blocked
+
+    def converted(self: Any, dense_dim: int | None = None) -> SparseTensor:
+        return to_sparse(self, layout=layout, dense_dim=dense_dim)
+
+    converted.__name__, converted.__doc__ = name, f"The matrix in the layout {layout}."
+    return converted
 
 
 def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
     """The tensor with all its zeros."""
     if not self._keys & SPARSE:
         return self.to(dtype) if dtype is not None else self  # type: ignore[no-any-return]
+    if isinstance(self, CompressedTensor):
+        self = to_coordinates(self)
+    if not self._coordinates.shape[0]:
+        dense = aten.sum(self._entries, [0])
+        return dense.to(dtype) if dtype is not None else dense
     zeros = aten.zeros(tuple(self.shape), dtype=self.dtype)
     dense = aten.index_put(zeros, list(aten.unbind(self._coordinates, 0)), self._entries, True)
     return dense.to(dtype) if dtype is not None else dense
@@ -131,7 +202,11 @@ def indices(self: Any) -> Tensor:
 
 
 def values(self: Any) -> Tensor:
-    """The values of a coalesced tensor."""
+    """The values of a coalesced tensor, or of a compressed one."""
+    if isinstance(self, CompressedTensor):
+        return self._entries  # type: ignore[no-any-return]
+    if not self._keys & SPARSE:
+        raise RuntimeError("values expected sparse tensor layout but got Strided")
     if not _sparse(self, "values")._coalesced:
         raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
     return self._entries  # type: ignore[no-any-return]
@@ -158,22 +233,23 @@ def sparse_mask(self: Any, mask: Any) -> SparseTensor:
 
 
 def _sparse_repr(self: SparseTensor, **options: Any) -> str:
-    def part(name: str, tensor: Any) -> str:
-        return f"{name}={tensor!r}".replace("\n", "\n" + " " * (len("tensor(") + len(name) + 1))
-
+    if isinstance(self, CompressedTensor):
+        return show(self)
+    suffix = ", ".join([f"size={tuple(self.shape)}", f"nnz={self._entries.shape[0]}", *shown_dtype(self._entries)])
     return (
-        f"tensor({part('indices', self._coordinates)},\n       {part('values', self._entries)},\n"
-        f"       size={tuple(self.shape)}, nnz={self._entries.shape[0]}, layout=torch.sparse_coo)"
+        f"tensor({shown_part('indices', self._coordinates)},\n       {shown_part('values', self._entries)},\n"
+        f"       {suffix}, layout=torch.sparse_coo)"
     )
 
 
 def _sparse_to(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
     """`to` of a sparse tensor: the values are converted, the coordinates stay."""
     entries = self._entries.to(*args, **kwargs)
-    return self if entries is self._entries else _with(self, entries)
+    return self if entries is self._entries else _with(self, entries)  # type: ignore[no-any-return]
 
 
 SparseTensor.__repr__ = _sparse_repr  # type: ignore[method-assign]
+SparseTensor.detach = lambda self: _with(self, self._entries.detach())  # type: ignore[attr-defined]
 SparseTensor.to = _sparse_to  # type: ignore[attr-defined]
 
 
@@ -194,6 +270,8 @@ def sparse_product(sparse: Any, dense: Any) -> Tensor:
 
 
 def _with(self: Any, entries: Any) -> SparseTensor:
+    if isinstance(self, CompressedTensor):
+        return make_compressed(self._layout, self._compressed, self._plain, entries, self._array.shape)
     return make_sparse(self._coordinates, entries, self._array.shape, self._coalesced)
 
 
@@ -220,7 +298,8 @@ def _add(self: Any, other: Any, alpha: Any = 1) -> Any:
         raise RuntimeError(f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}")
     coordinates = aten.cat([self._coordinates, other._coordinates], 1)  # type: ignore[attr-defined]
     entries = aten.cat([self._entries, other._entries * alpha])  # type: ignore[attr-defined]
-    return make_sparse(coordinates, entries, self._array.shape, False)
+    added = make_sparse(coordinates, entries, self._array.shape, False)
+    return coalesce(added) if self._coalesced and other._coalesced else added  # type: ignore[attr-defined]
 
 
 def _mul(self: Any, other: Any) -> Any:
@@ -235,6 +314,12 @@ def _mul(self: Any, other: Any) -> Any:
 
 def _transposed(self: Any, dim0: int, dim1: int) -> SparseTensor:
     order = list(range(self._coordinates.shape[0]))
+    if self.ndim < 2:
+        return self  # type: ignore[no-any-return]
+    if max(dim0, dim1) >= len(order):
+        raise RuntimeError(
+            f"transpose: transposed dimensions must be sparse Got sparse_dim: {len(order)}, d0: {dim0}, d1: {dim1}"
+        )
     order[dim0], order[dim1] = order[dim1], order[dim0]
     shape = list(self._array.shape)
     shape[dim0], shape[dim1] = shape[dim1], shape[dim0]
@@ -243,10 +328,20 @@ def _transposed(self: Any, dim0: int, dim1: int) -> SparseTensor:
 
 def _add_in_place(self: Any, other: Any, alpha: Any = 1) -> Any:
     """dense += sparse: only the places of the sparse tensor are written."""
-    if self._keys & SPARSE or not (isinstance(other, Tensor) and other._keys & SPARSE):
-        raise NotImplementedError("Could not run 'aten::add_' with arguments from the 'SparseCPU' backend.")
+    if self._keys & SPARSE:
+        if not (isinstance(other, Tensor) and other._keys & SPARSE):
+            raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+        return _become(self, coalesce(_add(self, other, alpha)))
     places, entries = other._coordinates, other._entries  # type: ignore[attr-defined]
     return aten.index_put_(self, list(aten.unbind(places, 0)), aten.mul(entries, alpha), True)
+
+
+def _become(self: Any, result: SparseTensor) -> SparseTensor:
+    """Give a sparse tensor another's entries: what in-place ops do."""
+    if self._entries.requires_grad and is_grad_enabled() and self._entries.is_leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    self._coordinates, self._entries, self._coalesced = result._coordinates, result._entries.to(self.dtype), result._coalesced
+    return self  # type: ignore[no-any-return]
 
 
 def _zero_in_place(self: Any) -> Any:
@@ -257,7 +352,88 @@ def _zero_in_place(self: Any) -> Any:
     return self
 
 
+# Ops that leave zeros zeros: they run on the values. Those in the first row are not linear, so that equal places add up before.
+_ON_VALUES = (
+    *(
+        "abs",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "ceil",
+        "expm1",
+        "floor",
+        "log1p",
+        "relu",
+        "round",
+        "sgn",
+        "sign",
+        "sin",
+        "sinh",
+    ),
+    *("sqrt", "tan", "tanh", "trunc", "frac", "erf", "erfinv", "isnan", "isinf", "signbit", "pow", "threshold_backward"),
+)
+_LINEAR = ("neg", "deg2rad", "rad2deg", "real", "imag", "conj", "conj_physical", "positive", "to", "_to_copy")
+
+
+def _on_values(name: str, linear: bool) -> Any:
+    def kernel(self: Any, *rest: Any) -> Any:
+        if name == "pow" and (not isinstance(rest[0], int | float) or rest[0] <= 0):
+            raise RuntimeError("sparse tensors have powers by positive numbers only: zeros stay zeros")
+        whole = self if linear or isinstance(self, CompressedTensor) else coalesce(self)
+        return _with(whole, getattr(aten, name)(whole._entries, *rest))
+
+    return kernel
+
+
+def _select(self: Any, dim: int, index: int) -> Any:
+    """The entries at one place along a dim."""
+    dim = dim + self.ndim if dim < 0 else dim
+    if not 0 <= dim < self.ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-self.ndim}, {self.ndim - 1}], but got {dim})")
+    size = self.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}")
+    index = index + size if index < 0 else index
+    shape = tuple(n for d, n in enumerate(self._array.shape) if d != dim)
+    dims = self._coordinates.shape[0]
+    if dim >= dims:
+        return make_sparse(self._coordinates, aten.select(self._entries, dim - dims + 1, index), shape, self._coalesced)
+    chosen = make_tensor(np.flatnonzero(self._coordinates._array[dim] == index))
+    entries = aten.index_select(self._entries, 0, chosen)
+    if dims == 1:
+        return aten.sum(entries, [0])
+    kept = make_tensor(np.array([d for d in range(dims) if d != dim], np.int64))
+    places = aten.index_select(aten.index_select(self._coordinates, 0, kept), 1, chosen)
+    return make_sparse(places, entries, shape, self._coalesced)
+
+
+def _unsqueeze(self: Any, dim: int) -> Any:
+    dim = dim + self.ndim + 1 if dim < 0 else dim
+    shape = (*self._array.shape[:dim], 1, *self._array.shape[dim:])
+    dims = self._coordinates.shape[0]
+    if dim > dims:
+        return make_sparse(self._coordinates, aten.unsqueeze(self._entries, dim - dims + 1), shape, self._coalesced)
+    zeros = aten.zeros((1, self._coordinates.shape[1]), dtype=dt.int64)
+    parts = [aten.narrow(self._coordinates, 0, 0, dim), zeros, aten.narrow(self._coordinates, 0, dim, dims - dim)]
+    return make_sparse(aten.cat(parts, 0), self._entries, shape, self._coalesced)
+
+
+def _sum(self: Any, *rest: Any) -> Any:
+    if len(rest) < 2:
+        return aten.sum(self._entries)
+    dims = [dim % self.ndim for dim in ([rest[0]] if isinstance(rest[0], int) else rest[0] or range(self.ndim))]
+    total = aten.sum(to_dense(self), dims, bool(rest[1]))
+    return total if total.ndim == 0 else to_sparse(total)
+
+
 _KERNELS: dict[str, Any] = {
+    **{name: _on_values(name, False) for name in _ON_VALUES},
+    **{name: _on_values(name, True) for name in _LINEAR},
+    "mul_": lambda self, other: _become(self, coalesce(_mul(self, other))),
+    "sub_": lambda self, other, alpha=1: _become(self, coalesce(_add(self, other, -alpha))),
+    "div_": lambda self, other: _become(self, _with(self, aten.div(self._entries, other))),
+    "neg_": lambda self: _become(self, _with(self, aten.neg(self._entries))),
     "add_": _add_in_place,
     "mm": _mm,
     "mv": _mm,
@@ -266,13 +442,17 @@ _KERNELS: dict[str, Any] = {
     "add": _add,
     "sub": lambda self, other, alpha=1: _add(self, other, -alpha),
     "div": lambda self, other: _with(self, aten.div(self._entries, other)),
-    "neg": lambda self: _with(self, aten.neg(self._entries)),
-    "abs": lambda self: _with(coalesce(self), aten.abs(coalesce(self)._entries)),
-    "clone": lambda self, memory_format=None: make_sparse(
-        aten.clone(self._coordinates), aten.clone(self._entries), self._array.shape, self._coalesced
+    "clone": lambda self, memory_format=None: (
+        make_compressed(
+            self._layout, aten.clone(self._compressed), aten.clone(self._plain), aten.clone(self._entries), self._array.shape
+        )
+        if isinstance(self, CompressedTensor)
+        else make_sparse(aten.clone(self._coordinates), aten.clone(self._entries), self._array.shape, self._coalesced)
     ),
     "detach": lambda self: _with(self, aten.detach(self._entries)),
-    "sum": lambda self, *rest: aten.sum(self._entries) if len(rest) < 2 else aten.sum(to_dense(self), *rest[:2]),
+    "sum": _sum,
+    "select": _select,
+    "unsqueeze": _unsqueeze,
     "t": lambda self: _transposed(self, 0, 1),
     "transpose": _transposed,
     "zero_": _zero_in_place,
@@ -280,28 +460,61 @@ _KERNELS: dict[str, Any] = {
 
 
 def _run_sparse(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    kernel = _KERNELS.get(op.schema.name)
-    if kernel is None:
-        raise NotImplementedError(f"Could not run '{op.name}' with arguments from the 'SparseCPU' backend.")
-    return kernel(*args)
+    name = op.schema.name
+    kernel = _KERNELS.get(name)
+    first = next((one for one in args if isinstance(one, CompressedTensor)), None)
+    if kernel is None or (first is not None and name.endswith("_")):
+        place = "SparseCPU" if first is None else "SparseCsrCPU"
+        raise NotImplementedError(f"Could not run '{op.name}' with arguments from the '{place}' backend.")
+    if first is None:
+        return kernel(*args)
+    if name in _VALUES_OF_COMPRESSED and first is args[0] and not any(isinstance(one, Tensor) for one in args[1:]):
+        return kernel(*args)
+    result = kernel(*(to_coordinates(one) if isinstance(one, CompressedTensor) else one for one in args))
+    if not isinstance(result, SparseTensor) or result._coordinates.shape[0] != 2:
+        return result
+    layout, blocks = first._layout, blocksize_of(first)
+    if name in ("t", "transpose"):
+        layout, blocks = _TURNED[layout], blocks[::-1]
+    return compress(coalesce(result), layout, blocks)
+
+
+# Ops that a compressed tensor runs on its values: the layout stays, zeros that are stored included.
+_VALUES_OF_COMPRESSED = frozenset({*_ON_VALUES, *_LINEAR, "mul", "div", "detach", "clone"})
+_TURNED = {sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc, sparse_bsc: sparse_bsr}
 
 
 backends.fallbacks["sparse"] = _run_sparse
 
 METHODS = {
     "to_sparse": to_sparse,
-    "to_sparse_coo": to_sparse,
+    "to_sparse_coo": lambda self: to_sparse(self),
+    "to_sparse_csr": _to_layout("to_sparse_csr", sparse_csr, False),
+    "to_sparse_csc": _to_layout("to_sparse_csc", sparse_csc, False),
+    "to_sparse_bsr": _to_layout("to_sparse_bsr", sparse_bsr, True),
+    "to_sparse_bsc": _to_layout("to_sparse_bsc", sparse_bsc, True),
+    **PARTS,
     "to_dense": to_dense,
     "coalesce": coalesce,
     "indices": indices,
     "values": values,
     "is_coalesced": is_coalesced,
     "sparse_mask": sparse_mask,
-    "_nnz": lambda self: _sparse(self, "_nnz")._entries.shape[0],
+    "_nnz": lambda self: (
+        self._entries.shape[0] if isinstance(self, CompressedTensor) else _sparse(self, "_nnz")._entries.shape[0]
+    ),
     "_indices": lambda self: _sparse(self, "_indices")._coordinates,
     "_values": lambda self: _sparse(self, "_values")._entries,
     "sparse_dim": lambda self: self._coordinates.shape[0] if self._keys & SPARSE else 0,
     "dense_dim": lambda self: self._entries.ndim - 1 if self._keys & SPARSE else self.ndim,
 }
-PROPERTIES = {"layout": property(lambda self: sparse_coo if self._keys & SPARSE else strided)}
-FUNCTIONS = {"sparse_coo_tensor": sparse_coo_tensor}
+
+
+def _layout(self: Any) -> Any:
+    if not self._keys & SPARSE:
+        return strided
+    return self._layout if isinstance(self, CompressedTensor) else sparse_coo
+
+
+PROPERTIES = {"layout": property(_layout)}
+FUNCTIONS = {"sparse_coo_tensor": sparse_coo_tensor, **_COMPRESSED}

@@ -22,6 +22,7 @@ from .._core.tensor import Tensor, make_meta, make_tensor
 from .._core.untyped_storage import UntypedStorage
 from .._dispatch import backends
 from .._dispatch.registry import aten
+from .._ops.sparse_compressed import LAYOUTS, rebuilt
 from .._typed_storage import TypedStorage
 from ..nn.parameter import Parameter
 
@@ -253,6 +254,9 @@ def get_layout(name: str) -> layout:
 
 def rebuild_sparse(kind: layout, data: Any) -> Tensor:
     """A sparse tensor of its indices, values and size."""
+    if kind in LAYOUTS:
+        compressed, plain, entries, size = data
+        return rebuilt(kind, compressed, plain, entries, size, once_read)
     if kind is not memory_format.sparse_coo:
         raise NotImplementedError(f"rebuilding sparse tensor for layout {kind}")
     indices, values, size, *coalesced = data

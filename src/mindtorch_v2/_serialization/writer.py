@@ -20,7 +20,7 @@ from .._core.keys import AUTOGRAD, CONJUGATED, LAZY, META, NEGATED, NPU, PYTHON
 from .._core.memory_format import layout
 from .._core.rng import Generator
 from .._core.size import Size
-from .._core.sparse import SparseTensor
+from .._core.sparse import CompressedTensor, SparseTensor
 from .._core.storage import owner_of
 from .._core.tensor import Tensor
 from .._core.untyped_storage import StorageBase
@@ -148,6 +148,11 @@ class CheckpointPickler(_PythonPickler):
             if kept:
                 return _REBUILD_PARAMETER_WITH_STATE, (data, obj.requires_grad, OrderedDict(), kept)
             return _REBUILD_PARAMETER, (data, obj.requires_grad, OrderedDict())
+        if isinstance(obj, CompressedTensor):
+            return _REBUILD_SPARSE, (
+                obj.layout,  # type: ignore[attr-defined]
+                (obj._compressed, obj._plain, obj._entries.detach(), Size(obj._array.shape)),
+            )
         if isinstance(obj, SparseTensor):
             return _REBUILD_SPARSE, (
                 obj.layout,

@@ -14,7 +14,7 @@ from .._autograd.graph import require_grad
 from .._core import dtype as dt
 from .._core import shared_memory
 from .._core.keys import AUTOGRAD, BATCHED, LAZY, META, NPU
-from .._core.sparse import SparseTensor, make_sparse
+from .._core.sparse import CompressedTensor, SparseTensor, make_compressed, make_sparse
 from .._core.storage import Storage
 from .._core.strides import strided
 from .._core.tensor import Tensor, make_meta
@@ -167,6 +167,9 @@ def reduce_sparse_tensor(tensor: Any) -> Any:
     """A sparse tensor by its parts, which become shared."""
     if tensor.requires_grad and tensor._keys & AUTOGRAD:
         raise RuntimeError(_NOT_A_LEAF)
+    if isinstance(tensor, CompressedTensor):
+        parts = (tensor._compressed, tensor._plain, tensor._entries.detach())
+        return rebuild_sparse_compressed_tensor, (tensor._layout, *parts, tuple(tensor.shape))
     return rebuild_sparse_coo_tensor, (
         tensor._coordinates,
         tensor._entries.detach(),
@@ -180,6 +183,11 @@ def rebuild_sparse_coo_tensor(coordinates: Tensor, entries: Tensor, shape: tuple
     return make_sparse(coordinates, entries, shape, coalesced)
 
 
+def rebuild_sparse_compressed_tensor(layout: Any, compressed: Tensor, plain: Tensor, entries: Tensor, shape: Any) -> Any:
+    """A compressed sparse tensor of the parts that were sent."""
+    return make_compressed(layout, compressed, plain, entries, shape)
+
+
 def init_reductions() -> None:
     """Have multiprocessing send tensors and storages by these functions, in plain `multiprocessing` queues, too."""
     register: Any = reduction.ForkingPickler.register
@@ -190,3 +198,4 @@ def init_reductions() -> None:
     register(Tensor, reduce_tensor)
     register(Parameter, reduce_tensor)
     register(SparseTensor, reduce_sparse_tensor)
+    register(CompressedTensor, reduce_sparse_tensor)

@@ -10,7 +10,8 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD, CONJUGATED, LAZY, META, NPU, SPARSE
-from ..._core.memory_format import contiguous_format, memory_format
+from ..._core.memory_format import contiguous_format, memory_format, sparse_csr
+from ..._core.sparse import CompressedTensor
 from ..._core.tensor import Tensor, make_external
 from ..._core.threads import threads
 from ..._dispatch.errors import type_name
@@ -149,8 +150,9 @@ for _name in ("mps", "xla", "vulkan", "maia", "ve"):
     PROPERTIES[f"is_{_name}"] = _on_device(_name)
 
 
-PROPERTIES["is_sparse"] = property(lambda self: self._keys & SPARSE != 0)
-for _name in ("is_mkldnn", "is_nested", "is_quantized", "is_sparse_csr"):  # ways to hold data that do not exist here
+PROPERTIES["is_sparse"] = property(lambda self: self._keys & SPARSE != 0 and not isinstance(self, CompressedTensor))
+PROPERTIES["is_sparse_csr"] = property(lambda self: isinstance(self, CompressedTensor) and self._layout is sparse_csr)
+for _name in ("is_mkldnn", "is_nested", "is_quantized"):  # ways to hold data that do not exist here
     PROPERTIES[_name] = property(lambda self: False)
 
 
