@@ -3591,7 +3591,7 @@ def sparse_bsc_tensor(
     requires_grad: _bool = False,
     check_invariants: _bool | None = None,
     layout: Any = ...,
-) -> CompressedTensor: ...
+) -> Tensor: ...
 def sparse_bsr_tensor(
     compressed_indices: Any,
     plain_indices: Any,
@@ -3604,7 +3604,7 @@ def sparse_bsr_tensor(
     requires_grad: _bool = False,
     check_invariants: _bool | None = None,
     layout: Any = ...,
-) -> CompressedTensor: ...
+) -> Tensor: ...
 def sparse_compressed_tensor(
     compressed_indices: Any,
     plain_indices: Any,
@@ -3617,7 +3617,7 @@ def sparse_compressed_tensor(
     requires_grad: _bool = False,
     check_invariants: _bool | None = None,
     layout: Any = None,
-) -> CompressedTensor: ...
+) -> Tensor: ...
 def sparse_coo_tensor(
     indices: Any,
     values: Any = None,
@@ -3642,7 +3642,7 @@ def sparse_csc_tensor(
     requires_grad: _bool = False,
     check_invariants: _bool | None = None,
     layout: Any = ...,
-) -> CompressedTensor: ...
+) -> Tensor: ...
 def sparse_csr_tensor(
     compressed_indices: Any,
     plain_indices: Any,
@@ -3655,7 +3655,7 @@ def sparse_csr_tensor(
     requires_grad: _bool = False,
     check_invariants: _bool | None = None,
     layout: Any = ...,
-) -> CompressedTensor: ...
+) -> Tensor: ...
 def special_digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def special_entr(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def special_erf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...

@@ -81,7 +81,7 @@ def _constructor(name: str, layout: Any) -> Any:
         requires_grad: bool = False,
         check_invariants: bool | None = None,
         layout: Any = layout,
-    ) -> CompressedTensor:
+    ) -> Tensor:
         if layout is None:
             raise RuntimeError("sparse_compressed_tensor expected sparse compressed tensor layout but got none")
         if layout not in LAYOUTS:

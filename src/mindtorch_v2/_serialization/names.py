@@ -123,6 +123,11 @@ SAFE |= {("torch._tensor", "_rebuild_from_type_v2"): REBUILDERS["_rebuild_from_t
 SAFE |= {("torch.nn.parameter", "Parameter"): REBUILDERS["_parameter"], ("torch", "_parameter"): REBUILDERS["_parameter"]}
 
 
+_REBUILDER_NAMES = {
+    id(function): GlobalName("torch._utils", name) for name, function in REBUILDERS.items() if name.startswith("_rebuild")
+}
+
+
 def name_of(obj: Any) -> GlobalName | None:
     """What a checkpoint calls one of the package's own objects; None for everything else."""
     module = getattr(obj, "__module__", None) or ""
@@ -130,6 +135,8 @@ def name_of(obj: Any) -> GlobalName | None:
         return GlobalName("torch", obj.name)
     if module == _PACKAGE or module.startswith(_PACKAGE + "."):
         name = getattr(obj, "__qualname__", None)
+        if callable(obj) and id(obj) in _REBUILDER_NAMES:
+            return _REBUILDER_NAMES[id(obj)]
         if obj in (Size, Device):
             return GlobalName("torch", obj.__name__)
         return None if name is None else GlobalName("torch" + module[len(_PACKAGE) :], name)

@@ -255,6 +255,8 @@ def get_layout(name: str) -> layout:
 def rebuild_sparse(kind: layout, data: Any) -> Tensor:
     """A sparse tensor of its indices, values and size."""
     if kind in LAYOUTS:
+        if len(data) != 4:
+            raise RuntimeError("checkpoint makes a compressed sparse tensor of other parts than it has")
         compressed, plain, entries, size = data
         return rebuilt(kind, compressed, plain, entries, size, once_read)
     if kind is not memory_format.sparse_coo:

@@ -6,16 +6,13 @@ import math
 from typing import Any
 
 from .. import _surface as _torch
-from .._autograd.backward import grad
 from .continuous import Beta, Cauchy, Exponential, Gamma, Laplace, Normal, Uniform
 from .continuous_bernoulli import ContinuousBernoulli
 from .discrete import Bernoulli, Binomial, Poisson
-from .distribution import ExponentialFamily
 from .kl import _normal, register_kl
 from .lowrank_multivariate_normal import LowRankMultivariateNormal, _batch_lowrank_logdet, _batch_lowrank_mahalanobis
 from .multivariate import MultivariateNormal
 from .transformed_kinds import Gumbel, HalfNormal, Pareto
-from .utils import _sum_rightmost
 from .utils import euler_constant as _EULER
 
 torch: Any = _torch
@@ -32,22 +29,6 @@ def _x_log_x(value: Any) -> Any:
 
 
 # ---------------------------------------------------------------- one family
-
-
-@register_kl(ExponentialFamily, ExponentialFamily)
-def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
-    """By the Bregman divergence of log-normalizers."""
-    if type(p) is not type(q):
-        raise NotImplementedError(
-            "The cross KL-divergence between different exponential families cannot be computed using Bregman divergences"
-        )
-    natural = [parameter.detach().requires_grad_() for parameter in p._natural_params]
-    own = p._log_normalizer(*natural)
-    gradients = grad(own.sum(), natural, create_graph=True)
-    result = q._log_normalizer(*q._natural_params) - own
-    for mine, other, gradient in zip(natural, q._natural_params, gradients, strict=True):
-        result = result - _sum_rightmost((other - mine) * gradient, len(q.event_shape))
-    return result
 
 
 @register_kl(Cauchy, Cauchy)

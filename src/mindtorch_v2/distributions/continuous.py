@@ -360,7 +360,6 @@ class Dirichlet(ExponentialFamily):
             - ((a - 1.0) * torch.digamma(a)).sum(-1)
         )
 
-    _mean_carrier_measure = 0
     _natural_params = property(lambda self: (self.concentration,))  # type: ignore[assignment]
 
     def _log_normalizer(self, x: Any) -> Any:
@@ -405,7 +404,6 @@ class Beta(ExponentialFamily):
     def __repr__(self) -> str:
         return "Beta()"
 
-    _mean_carrier_measure = 0
     _natural_params = property(lambda self: (self.concentration1, self.concentration0))  # type: ignore[assignment]
 
     def _log_normalizer(self, x: Any, y: Any) -> Any:

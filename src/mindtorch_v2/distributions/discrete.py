@@ -200,7 +200,6 @@ class Poisson(ExponentialFamily):
         rate, value = broadcast_all(self.rate, value)
         return torch.xlogy(value, rate) - rate - torch.lgamma(value + 1)
 
-    _mean_carrier_measure = 0
     _natural_params = property(lambda self: (torch.log(self.rate),))  # type: ignore[assignment]
 
     def _log_normalizer(self, x: Any) -> Any:

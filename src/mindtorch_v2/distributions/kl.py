@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _surface as _torch
+from .._autograd.backward import grad
 from .continuous import Beta, Dirichlet, Exponential, Gamma, Laplace, Normal, Uniform
 from .discrete import Bernoulli, Binomial, Categorical, Geometric, OneHotCategorical, Poisson
-from .distribution import Distribution
+from .distribution import Distribution, ExponentialFamily
 from .multivariate import Independent, MultivariateNormal
 from .transformed import TransformedDistribution
 from .utils import _sum_rightmost
@@ -168,3 +169,19 @@ def _transformed(p: Any, q: Any) -> Any:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError
     return kl_divergence(p.base_dist, q.base_dist)
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
+    """By the Bregman divergence of log-normalizers."""
+    if type(p) is not type(q):
+        raise NotImplementedError(
+            "The cross KL-divergence between different exponential families cannot be computed using Bregman divergences"
+        )
+    natural = [parameter.detach().requires_grad_() for parameter in p._natural_params]
+    own = p._log_normalizer(*natural)
+    gradients = grad(own.sum(), natural, create_graph=True)
+    result = q._log_normalizer(*q._natural_params) - own
+    for mine, other, gradient in zip(natural, q._natural_params, gradients, strict=True):
+        result = result - _sum_rightmost((other - mine) * gradient, len(q.event_shape))
+    return result

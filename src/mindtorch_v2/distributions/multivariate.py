@@ -129,7 +129,7 @@ class Independent(Distribution):
     mode = property(lambda self: self.base_dist.mode)
     variance = property(lambda self: self.base_dist.variance)
 
-    @property
+    @constraints.dependent_property
     def support(self) -> Any:
         support = self.base_dist.support
         return constraints.independent(support, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else support

@@ -179,7 +179,7 @@ def test_sparse_tensors_are_saved(zipped, weights_only):
 @pytest.mark.parametrize(
     ("layout", "data", "error"),
     [
-        (memory_format.sparse_csr, (), NotImplementedError),
+        (memory_format.sparse_csr, (), RuntimeError),
         (torch.sparse_coo, ([[0]], torch.ones(1), (1,)), RuntimeError),
         (torch.sparse_coo, (torch.tensor([[0, 3]]), torch.ones(2), (3,)), RuntimeError),
         (torch.sparse_coo, (torch.tensor([[0, -1]]), torch.ones(2), (3,)), RuntimeError),
