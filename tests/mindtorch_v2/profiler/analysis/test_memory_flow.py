@@ -207,3 +207,25 @@ def test_options_that_are_missing(tmp_path):
         torch.ones(1)
     with pytest.raises(NotImplementedError, match="streamed or bounded"):
         prof._memory_profile()
+
+
+def test_its_parts_have_the_names_of_torch():
+    with profile(**OPTIONS) as prof:
+        torch.ones(1).neg()
+    assert [name for name in dir(prof._memory_profile()) if not name.startswith("__")] == [
+        "_any_version_depends_on_gradient",
+        "_categories",
+        "_category_snapshot",
+        "_data_flow_graph",
+        "_is_gradient",
+        "_op_tree",
+        "_set_activations",
+        "_set_autograd_detail",
+        "_set_gradients_and_temporaries",
+        "_set_inputs",
+        "_set_optimizer_state",
+        "_set_parameters_using_data_flow",
+        "_set_parameters_using_python_tracer",
+        "_size_map",
+        "timeline",
+    ]

@@ -60,31 +60,8 @@ class MemoryProfile:
                 if place not in unknown:
                     entries.append((_BEFORE, Action.PREEXISTING, entry, -fields.alloc_size))
                 unknown.discard(place)
-        entries += [(time, action, known, self._size_map[known[0]]) for time, action, known in self._known(moments)]
+        entries += [(time, action, known, self._size_map[known[0]]) for time, action, known in _known_changes(self, moments)]
         return tuple(sorted(entries, key=lambda entry: (entry[0], entry[1].value)))
-
-    def _known(self, moments: dict[tuple[TensorKey, bool], int]) -> list[tuple[int, Action, TensorAndID]]:
-        """What happened to memory that tensors were seen with; `moments` are those of allocations (True) and frees."""
-        snapshot = self._category_snapshot()
-        last = dict(sorted(snapshot, key=_order))
-        events = [
-            (_BEFORE, Action.PREEXISTING, (key, version))
-            for key, version in snapshot
-            if version == 0 and (key, True) not in moments
-        ]
-        for node in self._nodes:
-            for key, edge in node._edges.items():
-                if edge.input_version is None:
-                    events.append((moments[key, True], Action.CREATE, (key, 0)))
-                elif edge.mutated:
-                    events.append((node.start_time, Action.INCREMENT_VERSION, (key, edge.input_version)))
-                if edge.is_deletion:
-                    events.append((moments[key, False], Action.DESTROY, (key, last[key])))
-        return events
-
-    @property
-    def _nodes(self) -> tuple[DataFlowNode, ...]:
-        return self._data_flow_graph.flow_nodes
 
     def _is_gradient(self, key: TensorKey, version: int) -> bool:
         return self._categories.get(key, version) is Category.GRADIENT
@@ -92,7 +69,7 @@ class MemoryProfile:
     def _category_snapshot(self) -> dict[TensorAndID, Category | None]:
         """The category of every version of every piece of memory."""
         every: set[TensorAndID] = {(key, 0) for key in self._categories.keys_by_id}
-        for node in self._nodes:
+        for node in self._data_flow_graph.flow_nodes:
             every |= _inputs(node)
             every |= {(key, 0) for key in node.intermediates}
             every |= set(node.outputs.items())
@@ -107,7 +84,7 @@ class MemoryProfile:
         before = -1
         while len(learned) != before:
             before = len(learned)
-            for node in self._nodes:
+            for node in self._data_flow_graph.flow_nodes:
                 read = {
                     key.id
                     for key, version in _inputs(node)
@@ -124,7 +101,7 @@ class MemoryProfile:
         for event in self._op_tree.dfs():
             for _, gradient in extract_gradients(event):
                 self._categories.set_by_id(gradient, Category.GRADIENT)
-        for node in self._nodes:
+        for node in self._data_flow_graph.flow_nodes:
             for key in node.intermediates:
                 self._categories.set_by_key(key, Category.TEMPORARY)
 
@@ -138,13 +115,13 @@ class MemoryProfile:
         """Memory that contributes to gradients or parameters, was not made in the backward pass, and learned nothing."""
         learned = self._any_version_depends_on_gradient()
         contributes: set[TensorAndID] = set()
-        for node in reversed(self._nodes):
+        for node in reversed(self._data_flow_graph.flow_nodes):
             around = _inputs(node) | set(node.outputs.items())
             if any(
                 pair in contributes or self._categories.get(*pair) in (Category.GRADIENT, Category.PARAMETER) for pair in around
             ):
                 contributes |= around
-        for node in self._nodes:
+        for node in self._data_flow_graph.flow_nodes:
             if _is_backward(node):
                 contributes -= set(node.outputs.items())
         for key, version in contributes:
@@ -156,13 +133,13 @@ class MemoryProfile:
         snapshot = self._category_snapshot()
         forward = {pair for pair, category in snapshot.items() if category is Category.INPUT}
         candidates: set[TensorAndID] = set()
-        for node in self._nodes:
+        for node in self._data_flow_graph.flow_nodes:
             read, written = _inputs(node), set(node.outputs.items())
             if not _is_backward(node) and read & forward and not any(self._is_gradient(*pair) for pair in read | written):
                 forward |= written
                 candidates |= read - forward
         contributes: set[TensorAndID] = set()
-        for node in reversed(self._nodes):
+        for node in reversed(self._data_flow_graph.flow_nodes):
             if any(pair in contributes or self._is_gradient(*pair) for pair in node.outputs.items()):
                 contributes |= _inputs(node)
         ids = {key.id for key, _ in candidates & contributes} & self._any_version_depends_on_gradient()
@@ -173,7 +150,7 @@ class MemoryProfile:
     def _set_activations(self) -> None:
         """Outputs of forward ops that take inputs or activations, and nothing else but parameters and temporaries."""
         carried = {Category.INPUT, Category.ACTIVATION}
-        for node in self._nodes:
+        for node in self._data_flow_graph.flow_nodes:
             read = {self._categories.get(*pair) for pair in _inputs(node)}
             if read & carried and read <= carried | {Category.PARAMETER, Category.TEMPORARY} and not _is_backward(node):
                 for pair in node.outputs.items():
@@ -191,11 +168,31 @@ class MemoryProfile:
 
     def _set_autograd_detail(self) -> None:
         """What is left of what the backward pass makes."""
-        for node in self._nodes:
+        for node in self._data_flow_graph.flow_nodes:
             if _is_backward(node):
                 for key, version in node.outputs.items():
                     if version == 0 or self._categories.get(key, version - 1) in (None, Category.AUTOGRAD_DETAIL):
                         self._categories.setdefault_by_version(key, version, Category.AUTOGRAD_DETAIL)
+
+
+def _known_changes(profile: MemoryProfile, moments: dict[tuple[TensorKey, bool], int]) -> list[tuple[int, Action, TensorAndID]]:
+    """What happened to memory that tensors were seen with; `moments` are those of allocations (True) and frees."""
+    snapshot = profile._category_snapshot()
+    last = dict(sorted(snapshot, key=_order))
+    events = [
+        (_BEFORE, Action.PREEXISTING, (key, version))
+        for key, version in snapshot
+        if version == 0 and (key, True) not in moments
+    ]
+    for node in profile._data_flow_graph.flow_nodes:
+        for key, edge in node._edges.items():
+            if edge.input_version is None:
+                events.append((moments[key, True], Action.CREATE, (key, 0)))
+            elif edge.mutated:
+                events.append((node.start_time, Action.INCREMENT_VERSION, (key, edge.input_version)))
+            if edge.is_deletion:
+                events.append((moments[key, False], Action.DESTROY, (key, last[key])))
+    return events
 
 
 def _inputs(node: DataFlowNode) -> set[TensorAndID]:
