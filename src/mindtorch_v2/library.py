@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import types
 import typing
@@ -86,6 +87,18 @@ class _Context:
             raise NotImplementedError("register_autograd: set_materialize_grads(False)")
 
 
+def _reads_output(setup_context: Callable[..., Any] | None) -> bool:
+    """Whether a `setup_context(ctx, inputs, output)` mentions its last argument; True where that cannot be seen."""
+    if setup_context is None:
+        return False
+    code = getattr(setup_context, "__code__", None)
+    if code is None or code.co_argcount != 3:
+        return True
+    output = code.co_varnames[2]
+    mentioned = (instruction.argval for instruction in dis.get_instructions(code))
+    return any(name == output or (isinstance(name, tuple) and output in name) for name in mentioned)
+
+
 class CustomOpDef:
     """An op made by `custom_op`; calling it runs the op."""
 
@@ -138,12 +151,14 @@ class CustomOpDef:
         """The derivative: `backward(ctx, *grads)`, with what `setup_context(ctx, inputs, output)` kept."""
         schema = self._spec.schema
         names = [a.name for a in schema.arguments]
-        results = [f"result{i}" for i in range(len(schema.returns))]
+        count = len(schema.returns)
+        # Results are kept only for a setup that looks at them: a program may write into others before backward runs.
+        results = [f"result{i}" for i in range(count)] if _reads_output(setup_context) else []
         tensors = [i for i, a in enumerate(schema.arguments) if a.is_tensor or a.is_tensor_list]
-        several = len(schema.returns) > 1
+        several = count > 1
 
         def joint(g: Any, *values: Any) -> Any:
-            inputs, outputs, needs = values[: len(names)], values[len(names) : -1], values[-1]
+            inputs, outputs, needs = values[: len(names)], values[len(names) : -1] or (None,) * count, values[-1]
             wanted = [False] * len(names)
             for i, needed in zip(tensors, needs, strict=True):
                 wanted[i] = needed

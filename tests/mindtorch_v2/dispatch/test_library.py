@@ -106,3 +106,34 @@ def test_jit_runs_eagerly():
     assert torch.jit.trace(lambda a: a * 2, x)(x).tolist() == [[2.0, 2.0]]
     with pytest.raises(RuntimeError, match="example_inputs"):
         torch.jit.trace(module)
+
+
+def test_results_that_a_derivative_does_not_keep_may_be_written_into():
+    @torch.library.custom_op("mylib::doubled_and_kept_nothing", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    def keeps_nothing(ctx, inputs, output):
+        ctx.factor = 2
+
+    doubled.register_autograd(lambda ctx, g: g * ctx.factor, setup_context=keeps_nothing)
+    x = torch.ones(3, requires_grad=True)
+    y = doubled(x)
+    y.add_(1)
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+    @torch.library.custom_op("mylib::exponential_kept", mutates_args=())
+    def exponential(x: torch.Tensor) -> torch.Tensor:
+        return x.exp()
+
+    exponential.register_autograd(
+        lambda ctx, g: g * ctx.saved_tensors[0], setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output)
+    )
+    y = exponential(x)
+    y.sum().backward()
+    assert torch.allclose(x.grad, 2 + torch.ones(3).exp())
+    y = exponential(x)
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
