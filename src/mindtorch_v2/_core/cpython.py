@@ -15,6 +15,7 @@ import ctypes
 import gc
 import inspect
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 from opcode import opmap, opname
@@ -318,6 +319,31 @@ class _ThreadStates(ctypes.Structure):
     _fields_ = (("identifier", ctypes.c_size_t), ("profile_object", ctypes.c_size_t), ("trampoline", ctypes.c_size_t))
 
 
+_LONG_S = 1.0
+
+
+class other_threads_waiting:
+    """A block of much less than a second in which no other thread of Python runs, unless the block itself waits.
+
+    A thread that wants to run asks for it after the switch interval. Those that wait already do so by the old one, which is
+    waited for here once; blocks inside this one begin at once.
+    """
+
+    __slots__ = ("_interval",)
+
+    def __init__(self) -> None:
+        self._interval = sys.getswitchinterval()
+
+    def __enter__(self) -> None:
+        if self._interval < _LONG_S:
+            sys.setswitchinterval(_LONG_S)
+            time.sleep(2 * self._interval)
+
+    @without_signals_at_entry
+    def __exit__(self, *exc: object) -> None:
+        sys.setswitchinterval(self._interval)
+
+
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _FIRST_WORDS = 32  # a PyThreadState has more
 
@@ -332,13 +358,14 @@ def set_profile_of_thread(ident: int, function: Callable[..., Any] | None) -> bo
     places = _thread_state_places()
     if places is None:
         return False
-    state = _thread_state(ident, places)
-    if not state:
-        return False
-    current = _word(state + places.profile_object)
-    if function is None:
-        return bool(current) and _set_profile()(state, None, None) == 0
-    return not current and _set_profile()(state, places.trampoline, id(function)) == 0
+    with other_threads_waiting():  # or the thread might end, and its state be freed, after it was found
+        state = _thread_state(ident, places)
+        if not state:
+            return False
+        current = _word(state + places.profile_object)
+        if function is None:
+            return bool(current) and _set_profile()(state, None, None) == 0
+        return not current and _set_profile()(state, places.trampoline, id(function)) == 0
 
 
 @cache

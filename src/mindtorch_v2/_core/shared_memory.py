@@ -11,7 +11,6 @@ import itertools
 import mmap
 import os
 import sys
-import tempfile
 import weakref
 from typing import Any, ClassVar
 
@@ -142,6 +141,8 @@ def new_segment(size: int) -> Segment:
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("torch_shared", os.MFD_CLOEXEC)
     else:
+        import tempfile  # here, because it is large and hardly any system needs it
+
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
     return _of_size(descriptor, size)

@@ -15,6 +15,8 @@ from .utils import broadcast_all, lazy_property
 
 torch: Any = _torch
 
+_MOST_ROUNDS = 10_000
+
 # Abramowitz and Stegun 9.8.1 to 9.8.4: coefficients of I0 and I1, for small and for large arguments.
 _SMALL = (
     (1.0, 3.5156229, 3.0899424, 1.2067492, 0.2659732, 0.360768e-1, 0.45813e-2),
@@ -107,7 +109,9 @@ class VonMises(Distribution):
         with no_grad():
             concentration, r = self._concentration, self._proposal_r
             done = torch.zeros(x.shape, dtype=dt.bool_, device=x.device)
-            while not bool(done.all()):
+            for _ in range(_MOST_ROUNDS):
+                if bool(done.all()):
+                    break
                 u1, u2, u3 = torch.rand((3, *x.shape), dtype=x.dtype, device=x.device).unbind()
                 z = torch.cos(math.pi * u1)
                 f = (1 + r * z) / (r + z)
@@ -116,6 +120,8 @@ class VonMises(Distribution):
                 if bool(accept.any()):
                     x = torch.where(accept, (u3 - 0.5).sign() * f.acos(), x)
                     done = done | accept
+            else:
+                raise RuntimeError(f"VonMises: no sample was accepted in {_MOST_ROUNDS} tries")
             return ((x + math.pi + self._loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
     mean = mode = property(lambda self: self.loc)

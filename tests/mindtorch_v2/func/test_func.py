@@ -130,7 +130,7 @@ def _check_vmap(spec, rows: list, keywords: dict, mapped: list) -> None:
             return
     for one, other in zip(made, expected, strict=True):
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
-        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(one.resolve_conj().numpy(), other.resolve_conj().numpy(), rtol=1e-9, atol=1e-12)
 
 
 # ---------------------------------------------------------------- vmap itself

@@ -13,6 +13,7 @@ FOLDERS = ("_ops", "_core", "distributions", "optim", "nn")
 # By file and function: what the loop uses up.
 WHY_IT_ENDS = {
     "_core/cpython.py _read_call": "the instructions before a call",
+    "_core/cpython.py _thread_state": "threads of the interpreter, none of which ends meanwhile",
     "_core/cpython.py call_into": "frames of the stack",
     "_core/cpython.py calling_module": "frames of the stack",
     "_core/cpython.py stack_level": "frames of the stack",

@@ -11,10 +11,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ..._core.cpython import other_threads_waiting
 from ..._core.threads import ThreadState
 from .python_calls.stream import PythonCallLog, PythonCallWindow
-
-_LONG_S = 1.0  # no thread is to run between looking at another one's frames and tracing it
 
 
 class OtherThread(NamedTuple):
@@ -28,9 +27,9 @@ class OtherThread(NamedTuple):
 
 def trace_other_threads(clock: Callable[[], int]) -> Iterator[OtherThread]:
     """Begin to trace all threads but the calling one; what is yielded is traced."""
-    interval = sys.getswitchinterval()
-    try:
-        sys.setswitchinterval(_LONG_S)
+    if threading.active_count() == 1:
+        return
+    with other_threads_waiting():  # no thread is to run between looking at its frames and tracing it
         for thread in threading.enumerate():
             frame = None if thread is threading.current_thread() else sys._current_frames().get(thread.ident or 0)
             if frame is None or thread.ident is None:
@@ -39,5 +38,3 @@ def trace_other_threads(clock: Callable[[], int]) -> Iterator[OtherThread]:
             window = PythonCallWindow(log)
             if log.open_on(window, thread.ident, frame):
                 yield OtherThread(thread.native_id or thread.ident, thread.name, log, window)
-    finally:
-        sys.setswitchinterval(interval)

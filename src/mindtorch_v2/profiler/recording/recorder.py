@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core import threads as all_threads
+from ..._core.cpython import other_threads_waiting
 from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState, threads
 from ..._dispatch import observer
@@ -492,9 +493,11 @@ class Recorder:
                 self.memory.stop()
             if self._paused_at is None:
                 self._paused_at = self.clock()
-            while self._others:
-                self._others[-1].log.close(self._others[-1].window, self._paused_at)
-                del self._others[-1]
+            if self._others:
+                with other_threads_waiting():  # once for all of them
+                    while self._others:
+                        self._others[-1].log.close(self._others[-1].window, self._paused_at)
+                        del self._others[-1]
             if self._attach in all_threads.started:
                 all_threads.started.remove(self._attach)
             for recording in self.thread_recordings:
