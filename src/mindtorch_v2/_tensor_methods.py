@@ -131,6 +131,22 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 
 @method
+def __dir__(self: Tensor) -> list[str]:
+    """The attributes that the tensor has; slots of its history are left out where it has none."""
+    return [name for name in object.__dir__(self) if name not in ("_grad", "_node", "_output_nr") or hasattr(self, name)]
+
+
+def _make_wrapper_subclass(cls: type, size: Any, *args: Any, **kwargs: Any) -> Any:
+    """A tensor of a subclass with a shape, a dtype and a device and no memory: see `wrapper_subclass`."""
+    from ._dispatch.wrapper_subclass import make_wrapper_subclass  # loaded by the few programs that make such tensors
+
+    return make_wrapper_subclass(cls, size, *args, **kwargs)
+
+
+METHODS["_make_wrapper_subclass"] = staticmethod(_make_wrapper_subclass)
+
+
+@method
 def as_subclass(self: Tensor, cls: type) -> Any:
     """The same tensor as an instance of a subclass."""
     return interception.as_subclass(self, cls)
@@ -177,7 +193,11 @@ def module_load(self: Tensor, other: Any, assign: bool = False) -> Any:
 
 @method
 def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:  # noqa: N807  a method, by the decorator
-    node = self.grad_fn
+    try:
+        node = self.grad_fn
+        name = None if node is None else node.name()
+    except RuntimeError:  # of a view whose base was written in place: the history that it had is gone
+        name = "Invalid"
     shown = self.detach().cpu() if self._keys & NPU else self
     shown = resolved(shown.detach()) if self._keys & LAZY else shown
     return tensor_repr(
@@ -185,7 +205,7 @@ def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:  # noqa: N807
         dtype=self.dtype,
         device=self.device,
         requires_grad=self.requires_grad,
-        grad_fn_name=None if node is None else node.name(),
+        grad_fn_name=name,
         contents=tensor_contents,
     )
 

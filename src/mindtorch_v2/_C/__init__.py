@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from weakref import ref as _ref
+
+from .._autograd.grad_mode import is_grad_enabled as is_grad_enabled
+from .._autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
+from .._autograd.running import current_node as _current_autograd_node
+from .._autograd.running import current_task_id as _current_graph_task_id
+from .._autograd.running import execution_order as _current_graph_task_execution_order
+from .._autograd.running import will_execute as _will_engine_execute_node
 from .._core.tensor import Tensor as _Tensor
 from .._dispatch.interception import DisableTorchFunctionSubclass
 from .._dispatch.interception import disabled_torch_function as _disabled_torch_function_impl
@@ -28,10 +36,22 @@ def _get_tracing_state() -> None:
     """The graph that is being traced: `torch.jit.trace` runs functions as they are, and leaves none."""
 
 
+class _WeakTensorRef:
+    """A weak reference to a tensor."""
+
+    def __init__(self, tensor: _Tensor) -> None:
+        self._reference = _ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._reference() is None
+
+
 __getattr__, __dir__ = _lazy_exports(
     __name__,
-    ("_autograd", "_functorch", "_nn"),
+    ("_autograd", "_functions", "_functorch", "_nn"),
     {
+        "..autograd.forward_ad": ("_is_fwd_grad_enabled", "_set_fwd_grad_enabled"),
         "._dispatch_keys": ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"),
         "._functorch": ("_are_functorch_transforms_active",),
     },

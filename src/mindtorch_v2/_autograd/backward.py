@@ -13,7 +13,8 @@ from .._core.memory_format import preserve_format
 from .._core.tensor import Tensor
 from .._dispatch.observer import call_untraced
 from .._dispatch.registry import aten
-from .engine import GraphRoot, GraphTask, Root
+from .engine import GraphRoot, GraphTask, Root, run_task
+from .graph import require_grad
 from .nodes.edges import GradientEdge, edge_of
 from .nodes.node import Edge
 from .observed_engine import walk_for
@@ -102,8 +103,16 @@ def grad(
     if materialize_grads:
         if any(isinstance(t, GradientEdge) and g is None for t, g in zip(wanted, captured, strict=True)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-        captured = [aten.zeros_like(t) if g is None else g for t, g in zip(wanted, captured, strict=True)]
+        captured = [_zeros(t, create_graph) if g is None else g for t, g in zip(wanted, captured, strict=True)]
     return dict(zip(inputs, captured, strict=True)) if isinstance(inputs, Mapping) else tuple(captured)
+
+
+def _zeros(tensor: Tensor, create_graph: bool) -> Tensor:
+    """The gradient of an unused input; a leaf that requires grad where the result is to be differentiated again."""
+    zeros: Tensor = aten.zeros_like(tensor)
+    if create_graph:
+        require_grad(zeros)
+    return zeros
 
 
 def _grad(
@@ -124,7 +133,9 @@ def _grad(
     return captured
 
 
-def pullback(outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor | None]:
+def pullback(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor | GradientEdge], seeds: Sequence[Tensor]
+) -> list[Tensor | None]:
     """Gradients of `inputs` that are linear in `seeds`, the gradients of `outputs`, which are 0 and require grad.
 
     Differentiated by the seeds they give tangents (double-backward trick); an op that declares a jvp takes part with that.
@@ -252,10 +263,10 @@ def _run(task: GraphTask, outputs: Sequence[Any], grads: Sequence[Tensor | None]
     if not roots:
         return
     if len(roots) > 1:
-        call_untraced(task.run, GraphRoot(roots), 0, None, walk_for(task))
+        call_untraced(run_task, task, GraphRoot(roots), 0, None, walk_for(task))
         return
     node, number, grad = roots[0]
-    call_untraced(task.run, node, number, grad, walk_for(task))
+    call_untraced(run_task, task, node, number, grad, walk_for(task))
 
 
 def _edges(inputs: Sequence[Any]) -> list[Edge]:

@@ -14,6 +14,7 @@ from .._dispatch.registry import aten
 from .handles import Handle
 from .nodes.node import Gradients, Node
 from .nodes.saved import freed, result_parts, set_history, unpack_one, unpack_result, version_of
+from .running import running
 
 
 class FunctionCtx:
@@ -26,6 +27,7 @@ class FunctionCtx:
     dirty_tensors: tuple[Any, ...] | None = None
     non_differentiable: tuple[Any, ...] | None = None
     materialize_grads = True
+    _materialize_non_diff_grads = True
     needs_input_grad: tuple[bool, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -69,6 +71,8 @@ class BackwardCFunction(FunctionCtx):
     __module__ = "mindtorch_v2.autograd.function"
 
     _forward_cls: Any
+    # Whether jvp is running.
+    _pushing = False
     _node: Callable[[], FunctionNode | None] = staticmethod(lambda: None)
 
     def apply(self, *args: Any) -> Any:
@@ -78,6 +82,8 @@ class BackwardCFunction(FunctionCtx):
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors of `save_for_backward`; RuntimeError if they were freed, or modified in place since."""
+        if self._pushing:
+            return self.saved_for_forward or ()
         node = self._node()
         if node is None:
             return self.to_save or ()
@@ -138,19 +144,30 @@ class BackwardCFunction(FunctionCtx):
 class FunctionNode(Node):
     """The node of one call of a custom Function. Attributes that it lacks are looked up on its `ctx`."""
 
-    __slots__ = ("__weakref__", "ctx", "devices", "is_tensor", "saved")
+    __slots__ = ("__weakref__", "constants", "ctx", "devices", "is_tensor", "saved")
 
     ctx: BackwardCFunction
     # Device of each output, and which arguments of forward were tensors; edges are those of the tensors.
     devices: Sequence[Any]
     is_tensor: tuple[bool, ...]
+    # The numbers of the outputs that were marked as not differentiable.
+    constants: Sequence[int]
     # (tensor, version), or (output number, array, storage, version, keys) of a tensor that is an output of this node.
     saved: tuple[Any, ...] | None
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("ctx", "devices", "inputs", "is_tensor", "saved"):
+        if name == "_raw_saved_tensors":
+            from .nodes.saved_tensor import raw_saved_of_function  # loaded for the few programs that look
+
+            return raw_saved_of_function(self)
+        if name in ("constants", "ctx", "devices", "inputs", "is_tensor", "saved"):
             raise AttributeError(name)
         return getattr(self.ctx, name)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """The class of its ctx: in torch the two are one object, an instance of the Function's `_backward_cls`."""
+        return self.ctx.__class__
 
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{type(self).__name__} object at 0x{id(self):x}>"
@@ -175,7 +192,9 @@ class FunctionNode(Node):
     def apply(self, grads: Gradients) -> Sequence[Tensor | None]:
         ctx = self.ctx
         if ctx.materialize_grads:
-            grads = [self._zeros(number) if grad is None else grad for number, grad in enumerate(grads)]
+            left = () if ctx._materialize_non_diff_grads else self.constants
+            grads = [self._zeros(number) if grad is None and number not in left else grad for number, grad in enumerate(grads)]
+        running.node = self
         returned = call_user_code(ctx.apply, *grads)
         results = list(returned) if isinstance(returned, tuple) else [returned]
         expected = len(self.is_tensor)

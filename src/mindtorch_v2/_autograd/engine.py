@@ -23,22 +23,13 @@ from .hooks import run_after_hooks, run_before_hooks, run_hooked, run_tensor_hoo
 from .nodes.accumulate import AccumulateGrad, owns_memory
 from .nodes.grad_form import to_form
 from .nodes.node import Edge, Gradients, Node
+from .running import running
 
 # What the engine keeps for a node until it runs: how many edges have yet to deliver, and its gradient, or list of gradients.
 Waiting = list[Any]
 Root = tuple[Node, int, Tensor | None]
 
 _task_ids = itertools.count()
-
-
-class _Running(threading.local):
-    """The backward passes under way on this thread, innermost last: a hook or a Function may start another."""
-
-    def __init__(self) -> None:
-        self.tasks: list[GraphTask] = []
-
-
-running = _Running()
 
 
 class GraphTask:
@@ -62,6 +53,7 @@ class GraphTask:
         self.pending: dict[Node, Waiting] = {}
         self.ready: list[tuple[int, int, Node]] = []
         self.leaves: list[Node] = []
+        self.root: Node | None = None
         self._order = itertools.count()
 
     def run(
@@ -69,6 +61,7 @@ class GraphTask:
     ) -> None:
         """Run the pass below a root, whose output `number` has the gradient `grad`; `walk` replaces the plain walk."""
         state = threads.state
+        self.root = root
         self._count_edges(root)
         waiting = self.pending.pop(root)
         if grad is not None:
@@ -77,10 +70,10 @@ class GraphTask:
             else:
                 waiting[1][number] = grad
         del grad  # from here on only buffers refer to gradients: reference counts tell whether one may be changed in place
-        tasks, enabled = running.tasks, state.grad_enabled
+        tasks, enabled, hooks, node = running.tasks, state.grad_enabled, state.saved_tensor_hooks, running.node
         # From the changes to `try`, and in `finally`, there is no call after which a signal would be handled.
         tasks += (self,)
-        state.grad_enabled = self.create_graph
+        state.grad_enabled = self.create_graph or None
         try:
             (walk or _walk)(self, root, waiting)
             for callback in self.callbacks:
@@ -88,6 +81,11 @@ class GraphTask:
         finally:
             state.grad_enabled = enabled
             del tasks[-1]
+            running.node = node
+            if state.saved_tensor_hooks != hooks:  # code of the program's has entered or left a block and not undone it
+                from .nodes.saved_hooks import restore_hooks  # loaded by the block that was entered
+
+                restore_hooks(state, hooks)
 
     def _count_edges(self, root: Node) -> None:
         """Count the edges to each node below the root; iterative, since graphs may be deep."""
@@ -271,6 +269,30 @@ def queue_callback(callback: Callable[[], None]) -> None:
     running.tasks[-1].callbacks.append(callback)
 
 
-def current_task_id() -> int:
-    """The number of the backward pass under way on this thread, -1 outside of one."""
-    return running.tasks[-1].id if running.tasks else -1
+# How deep passes may be nested on one thread. A pass takes a dozen Python frames, and the interpreter's limit is per thread.
+_NESTED = 40
+
+
+def run_task(task: GraphTask, *args: Any) -> None:
+    """Run a pass, on a thread of its own where many are under way: a Function's backward may start a pass, and so on."""
+    tasks = running.tasks
+    if len(tasks) % _NESTED != _NESTED - 1:
+        task.run(*args)
+        return
+    state, failures = threads.state, []
+
+    def run() -> None:
+        # The calling thread waits meanwhile, so its state can be used.
+        own, threads.state, running.tasks, running.node = threads.state, state, tasks, None
+        try:
+            task.run(*args)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            threads.state = own
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]

@@ -20,6 +20,7 @@ from .graph import FLOATING
 from .inplace import check_view_in_place, rebase_history
 from .nodes.node import Gradients, Node
 from .nodes.saved import set_history
+from .running import forward_levels
 
 _new = object.__new__
 
@@ -153,6 +154,11 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Threa
     ctx = cls._backward_cls()
     ctx.needs_input_grad = tuple(isinstance(a, Tensor) and bool(a._keys & AUTOGRAD) for a in args)
     enabled = state.grad_enabled
+    tangents = None
+    if forward_levels and cls.jvp is not Function.jvp:
+        from .function_jvp import push_tangents, tangents_of  # forward mode is loaded when it is used
+
+        tangents = tangents_of(args)
     node: FunctionNode | None = None
     if enabled and True in ctx.needs_input_grad:
         node = _new(cls._node_cls)
@@ -163,7 +169,7 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Threa
         node.hooks = None
         node.saved = ()
         ctx._node = weakref.ref(node)
-    state.grad_enabled = False
+    state.grad_enabled = None
     try:
         if separate:
             output = cls.forward(*args, **kwargs)
@@ -171,9 +177,11 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Threa
         else:
             output = cls.forward(ctx, *args, **kwargs)
         single = not isinstance(output, tuple)
-        outputs = _set_histories((output,) if single else output, args, ctx, node)
+        outputs = _set_histories((output,) if single else output, args, ctx, node, enabled)
     finally:
         state.grad_enabled = enabled
+    if tangents is not None:
+        push_tangents(cls, ctx, args, tangents, outputs)
     if node is not None:
         ctx._keep_saved(node)
         if graph.has_node_listeners():
@@ -181,8 +189,13 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Threa
     return outputs[0] if single else outputs
 
 
-def _set_histories(outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, node: FunctionNode | None) -> tuple[Any, ...]:
-    """Make the tensors that forward returned outputs of its node; an input that is not dirty becomes a view of itself."""
+def _set_histories(
+    outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, node: FunctionNode | None, enabled: bool | None
+) -> tuple[Any, ...]:
+    """Make the tensors that forward returned outputs of its node; an input that is not dirty becomes a view of itself.
+
+    `enabled` is the grad mode around the call.
+    """
     dirty = _tensor_ids(ctx.dirty_tensors)
     plain = _tensor_ids(ctx.non_differentiable)
     inputs = _tensor_ids(args)
@@ -211,16 +224,27 @@ def _set_histories(outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, no
                 set_history(output, node, number)
             elif output._keys & AUTOGRAD and not modified:
                 output = aten.detach(output)
+            if output._base is not None and not modified:
+                _mark_view(output, enabled)
             forms.append((output._array.shape, output._array.dtype))
         else:
             forms.append(None)
         results.append(output)
     if node is not None:
         node.inputs = forms
+        node.constants = [number for number, each in enumerate(outputs) if id(each) in plain]
         node.devices = [result.device if isinstance(result, Tensor) else None for result in results]
         for tensor, number in written:
             rebase_history(tensor, node, number)
     return tuple(results)
+
+
+def _mark_view(output: Tensor, enabled: bool | None) -> None:
+    """Note that a view was taken inside a Function; outside of grad mode it becomes a leaf, as other views do."""
+    graph.set_origin(output, graph.CUSTOM)
+    if enabled is False and output._base._keys & AUTOGRAD and output._array.dtype.kind in FLOATING:
+        graph.require_grad(output)
+        output._node.become_end(graph.CUSTOM)
 
 
 def _tensor_ids(values: Sequence[Any] | None) -> set[int]:
@@ -253,8 +277,8 @@ def _check_written(output: Tensor, is_input: bool, count: int) -> None:
 # ---------------------------------------------------------------- helpers for subclasses
 
 
-class ErrorNode(Node):
-    """The node of a gradient that must not be differentiated again: its backward raises."""
+class Error(Node):
+    """The node of gradients that must not be differentiated again: its backward raises."""
 
     __slots__ = ("message",)
 
@@ -275,26 +299,39 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         if not enabled or not any(isinstance(a, Tensor) and a._keys & AUTOGRAD for a in args):
             return outputs
         single = not isinstance(outputs, tuple)
-        results = tuple(
-            _once_differentiated(o) if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING else o
-            for o in ((outputs,) if single else outputs)
-        )
+        leaves = tuple(map(_leaf, (outputs,) if single else outputs))
+        results = delayed_errors(leaves, "trying to differentiate twice a function that was marked with @once_differentiable")
         return results[0] if single else results
 
     return wrapper
 
 
-def _once_differentiated(output: Tensor) -> Tensor:
-    """The same memory as the output of an ErrorNode."""
+def delayed_errors(tensors: Sequence[Any], message: str) -> tuple[Any, ...]:
+    """The same memory as outputs of one node that raises a RuntimeError in backward; what is no tensor stays."""
     state = threads.state
-    node = _new(ErrorNode)
-    node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
-    node.edges, node.hooks, node.inputs = (), None, (output._array.shape, output._array.dtype)
+    node = _new(Error)
+    node.message, node.hooks = message, None
+    node.edges = tuple((t._node, t._output_nr) if isinstance(t, Tensor) and t._keys & AUTOGRAD else None for t in tensors)
+    node.inputs = [(t._array.shape, t._array.dtype) if isinstance(t, Tensor) else None for t in tensors]
     node.sequence = state.sequence
     state.sequence += 1
-    alias: Tensor = aten.detach(output)
-    set_history(alias, node, 0)
-    return alias
+    results: list[Any] = []
+    for number, tensor in enumerate(tensors):
+        result = tensor
+        if isinstance(tensor, Tensor) and tensor._array.dtype.kind in FLOATING:
+            result = aten.detach(tensor)
+            set_history(result, node, number)
+        results.append(result)
+    return tuple(results)
+
+
+def _leaf(output: Any) -> Any:
+    """A leaf that requires grad on the memory of a floating-point tensor; anything else as it is."""
+    if not isinstance(output, Tensor) or output._array.dtype.kind not in FLOATING:
+        return output
+    leaf = aten.detach(output)
+    graph.require_grad(leaf)
+    return leaf
 
 
 class InplaceFunction(Function):

@@ -122,12 +122,11 @@ _UNUSED = {
     "This is not allowed in strict mode as it prevents from using the double backward trick to "
     "replace forward mode AD.",
 }
-_INDEPENDENT = {
-    "back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode "
+_INDEPENDENT = dict.fromkeys(
+    ("back", "back_trick"),
+    "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode "
     "when create_graph=True.",
-    "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using "
-    "the double backward trick to compute forward mode gradients. This is not allowed in strict mode.",
-}
+)
 
 
 def _require(values: Tensors, strict: bool, what: str) -> None:
@@ -232,20 +231,28 @@ def jacobian(
         inner = _fresh(primals, create_graph)
         is_outputs_tuple, outputs = _as_tuple(func(*inner), _OUTPUTS, "jacobian")
         _require(outputs, strict, "outputs")
-        rows = tuple(_like(is_inputs_tuple, _jacobian_of(output, inner, create_graph, strict)) for output in outputs)
+        rows = tuple(
+            _like(is_inputs_tuple, _jacobian_of(number, output, inner, create_graph, strict))
+            for number, output in enumerate(outputs)
+        )
     return _like(is_outputs_tuple, _plain(rows, create_graph))
 
 
-def _jacobian_of(output: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> Tensors:
-    """One output's Jacobian by each input, from one backward pass per element of the output."""
+def _jacobian_of(number: int, output: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> Tensors:
+    """The Jacobian of output `number` by each input, from one backward pass per element of the output."""
     columns: list[list[Tensor]] = [[] for _ in inputs]
     flat = aten.reshape(output, (-1,))
     for i in range(output._array.size):
         grads = _gradients((aten.select(flat, 0, i),), inputs, None, create_graph)
-        if strict and create_graph:
-            _require(tuple(g for g in grads if g is not None), strict, "jacobian")
-        for column, each in zip(columns, _filled(grads, inputs, strict, False, "back"), strict=True):
-            column.append(each)
+        for position, (column, grad, like) in enumerate(zip(columns, grads, inputs, strict=True)):
+            if grad is None and strict:
+                raise RuntimeError(
+                    f"Output {number} of the user-provided function is independent of input {position}. This is not "
+                    "allowed in strict mode."
+                )
+            if grad is not None and strict and create_graph and not grad._keys & AUTOGRAD:
+                raise RuntimeError(_INDEPENDENT["back"].format(position))
+            column.append(aten.zeros_like(like) if grad is None else grad)
     shape = output._array.shape
     return tuple(
         aten.view(aten.stack(column), (*shape, *t._array.shape))
@@ -271,6 +278,7 @@ def hessian(
     def scalar(*args: Tensor) -> Tensor:
         is_tuple, outputs = _as_tuple(func(*args), _OUTPUTS, "hessian")
         _check_scalar(is_tuple, outputs, "hessian")
+        _require(outputs, strict, "outputs")
         return outputs[0]
 
     def gradient(*args: Tensor) -> Tensors:
@@ -342,3 +350,16 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         tangents = _gradients(double, probes, ones, create_graph)
         product = _filled(tangents, primals, strict, create_graph, "double_back_trick")
     return _plain(value, create_graph), _like(is_tuple, _plain(product, create_graph))
+
+
+def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequence[int]) -> tuple[Tensor, ...]:
+    """The rows of an identity matrix with a column for each element of all tensors, cut into a piece for each tensor."""
+    total = sum(tensor_numels)
+    pieces: list[Tensor] = []
+    start = 0
+    for tensor, count in zip(tensors, tensor_numels, strict=True):
+        piece: Tensor = aten.zeros((total, count), dtype=tensor.dtype, device=tensor.device)
+        aten.fill_(aten.diagonal(piece, -start), 1)
+        pieces.append(piece)
+        start += count
+    return tuple(pieces)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from .._core.cpython import without_signals_at_entry
 from .._core.restoring import carry_out
 from .._core.threads import threads
 from . import inference
+from .running import multithreading
 
 
 class _GradMode:
@@ -34,6 +36,14 @@ class _GradMode:
         return type(self)()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                "the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)
 
@@ -54,9 +64,18 @@ class _GradMode:
                 with self.clone():
                     value = next(generator)
                 while True:
-                    sent = yield value
-                    with self.clone():
-                        value = generator.send(sent)
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        with self.clone():
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        with self.clone():
+                            value = generator.throw(error)
+                    else:
+                        with self.clone():
+                            value = generator.send(sent)
             except StopIteration as stop:
                 return stop.value
 
@@ -157,7 +176,7 @@ class inference_mode(_GradMode):
 
 def is_grad_enabled() -> bool:
     """Whether ops on this thread record nodes."""
-    return threads.state.grad_enabled
+    return bool(threads.state.grad_enabled)
 
 
 def is_inference_mode_enabled() -> bool:
@@ -167,14 +186,7 @@ def is_inference_mode_enabled() -> bool:
 
 def is_multithreading_enabled() -> bool:
     """The setting of `set_multithreading_enabled`. Each backward pass runs on the thread that calls it either way."""
-    return _multithreading.enabled
-
-
-class _Multithreading:
-    enabled = True
-
-
-_multithreading = _Multithreading()
+    return multithreading.enabled
 
 
 class set_multithreading_enabled:
@@ -183,16 +195,16 @@ class set_multithreading_enabled:
     __module__ = "mindtorch_v2.autograd.grad_mode"
 
     def __init__(self, mode: bool) -> None:
-        self.prev = _multithreading.enabled
+        self.prev = multithreading.enabled
         self.mode = mode
-        _multithreading.enabled = mode
+        multithreading.enabled = mode
 
     def __enter__(self) -> None:
         pass
 
     @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        _multithreading.enabled = self.prev
+        multithreading.enabled = self.prev
 
     def clone(self) -> set_multithreading_enabled:
         return set_multithreading_enabled(self.mode)

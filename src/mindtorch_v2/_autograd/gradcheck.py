@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.keys import AUTOGRAD
+from .._core.keys import AUTOGRAD, SPARSE
+from .._core.shape_only import MetaArray
 from .._core.tensor import Tensor, make_external
 from .._dispatch.lazy_values import resolved
 from .._dispatch.registry import aten
@@ -45,16 +46,23 @@ def gradcheck(
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    if check_forward_ad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck(check_forward_ad=True): there is no forward-mode AD")
-    if masked:
-        raise NotImplementedError("gradcheck(masked=True): gradients of sparse inputs by their specified elements")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    if check_batched_forward_grad:
+        raise NotImplementedError("gradcheck(check_batched_forward_grad=True): tangents are not batched")
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    if masked and any(isinstance(value, Tensor) and value._keys & SPARSE for value in arguments):
+        raise NotImplementedError("gradcheck(masked=True): gradients of sparse inputs by their specified elements")
     try:
         _check_inputs(arguments)
         check = _Check(func, arguments, eps, atol, rtol, nondet_tol, fast_mode)
-        check.run()
-        if check.outputs:
+        if check_backward_ad:
+            check.run()
+        if check_forward_ad:
+            check.forward_mode()
+        if check.outputs and check_backward_ad:
             if check_undefined_grad:
                 check.undefined_gradients()
             if check_grad_dtypes:
@@ -215,23 +223,58 @@ class _Check:
             for position in range(len(self.wanted)):
                 self._compare(number, position, numerical[position][number], first[position])
 
+    def forward_mode(self) -> None:
+        """GradcheckError if a Jacobian by forward-mode AD differs from finite differences."""
+        for position, value in enumerate(self.wanted):
+            numerical = self._numerical(value)
+            for number, analytical in enumerate(self._forward(position)):
+                self._compare(number, position, numerical[number], analytical, forward=True)
+
+    def _forward(self, position: int) -> list[np.ndarray]:
+        """For each output the Jacobian by one input from forward-mode AD: a row per (real) element of the input."""
+        value = self.wanted[position]
+        array = value._array
+        rows: list[list[np.ndarray]] = []
+        for index in np.ndindex(array.shape):
+            for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
+                direction = np.zeros(array.shape, array.dtype)
+                direction[index] = unit
+                rows.append(self._pushed(value, make_external(direction)))
+        outputs = self._values()
+        return [np.stack([row[i] for row in rows]) if rows else np.zeros((0, o.size)) for i, o in enumerate(outputs)]
+
+    def _pushed(self, value: Tensor, direction: Tensor) -> list[np.ndarray]:
+        """The tangents of the outputs for one direction of an input, as flat real arrays."""
+        from .forward_ad import dual_level, make_dual, unpack_dual  # forward mode is loaded when it is used
+
+        with dual_level():
+            arguments = [make_dual(aten.detach(each), direction) if each is value else each for each in self.inputs]
+            outputs = self.func(*arguments)
+            outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
+            pushed = []
+            for output in outputs:
+                if isinstance(output, Tensor) and output._array.dtype.kind in FLOATING:
+                    tangent = unpack_dual(output).tangent
+                    pushed.append(_flat(_array_of(output)) * 0 if tangent is None else _flat(_array_of(tangent)))
+            return pushed
+
     def _values(self) -> list[np.ndarray]:
         """The differentiable outputs at the inputs as they are now, as flat real arrays."""
         outputs = self.func(*self.inputs)
         outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
-        return [_flat(resolved(o)._array) for o in outputs if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING]
+        return [_flat(_array_of(o)) for o in outputs if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING]
 
     def _numerical(self, value: Tensor) -> list[np.ndarray]:
         """For each output the Jacobian by one input, from finite differences: a row per (real) element of the input."""
         rows: list[list[np.ndarray]] = []
-        for write in _steps(value._array):
+        for write in _steps(value):
             write(self.eps)
             above = self._values()
             write(-self.eps)
             below = self._values()
             write(0.0)
             rows.append([(a - b) / (2 * self.eps) for a, b in zip(above, below, strict=True)])
-        sizes = [_flat(o._array).size for o in self.outputs]
+        sizes = [_flat(_array_of(o)).size for o in self.outputs]
         return [np.stack([row[i] for row in rows]) if rows else np.zeros((0, n)) for i, n in enumerate(sizes)]
 
     def _analytical(self, number: int) -> list[np.ndarray]:
@@ -246,7 +289,7 @@ class _Check:
                 for column, grad in zip(columns, self._backward(output, make_external(seed)), strict=True):
                     column.append(grad)
         return [
-            np.stack(column, axis=1) if column else np.zeros((_flat(v._array).size, 0))
+            np.stack(column, axis=1) if column else np.zeros((_flat(_array_of(v)).size, 0))
             for column, v in zip(columns, self.wanted, strict=True)
         ]
 
@@ -256,14 +299,16 @@ class _Check:
         flat = []
         for value, grad in zip(self.wanted, grads, strict=True):
             if grad is None:
-                flat.append(np.zeros(_flat(value._array).size))
+                flat.append(np.zeros(_flat(_array_of(value)).size))
                 continue
             if grad._array.shape != value._array.shape:
                 raise GradcheckError("grad has incorrect size")
-            flat.append(_flat(resolved(grad)._array))
+            flat.append(_flat(_array_of(grad)))
         return flat
 
-    def _compare(self, number: int, position: int, numerical: np.ndarray, analytical: np.ndarray) -> None:
+    def _compare(
+        self, number: int, position: int, numerical: np.ndarray, analytical: np.ndarray, forward: bool = False
+    ) -> None:
         """GradcheckError if two Jacobians differ; in fast mode, if a random combination of their entries does."""
         a, n = analytical, numerical
         if self.fast:
@@ -271,8 +316,9 @@ class _Check:
             left, right = rng.random(a.shape[0]), rng.random(a.shape[1])
             a, n = np.asarray(left @ a @ right), np.asarray(left @ n @ right)
         if not np.allclose(a, n, self.rtol, self.atol, equal_nan=True):
+            computed = "computed with forward mode " if forward else ""
             raise GradcheckError(
-                f"Jacobian mismatch for output {number} with respect to input {position},\n"
+                f"Jacobian {computed}mismatch for output {number} with respect to input {position},\n"
                 f"numerical:{make_external(np.asarray(n))}\nanalytical:{make_external(np.asarray(a))}\n"
             )
 
@@ -283,7 +329,7 @@ class _Check:
     def _expect_zero(self) -> None:
         """GradcheckError if outputs without history change with the inputs."""
         for value in self.wanted:
-            for write in _steps(value._array):
+            for write in _steps(value):
                 write(self.eps)
                 above = self._values()
                 write(-self.eps)
@@ -338,13 +384,44 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).astype(np.float64)
 
 
-def _steps(array: np.ndarray) -> Any:
-    """For each (real) element of an array a function that sets it to its first value plus a step."""
+def _array_of(tensor: Tensor) -> np.ndarray:
+    """The elements of a tensor; those of one without memory of its own are read one by one."""
+    array = tensor._array
+    if not isinstance(array, MetaArray):
+        resolved_array: np.ndarray = resolved(tensor)._array
+        return resolved_array
+    flat = aten.reshape(aten.detach(tensor), (-1,))
+    values = [aten.item(aten.select(flat, 0, index)) for index in range(array.size)]
+    return np.array(values, array.dtype).reshape(array.shape)
+
+
+def _steps(tensor: Tensor) -> Any:
+    """For each (real) element of a tensor a function that sets it to its first value plus a step."""
+    array = tensor._array
+    if isinstance(array, MetaArray):
+        yield from _steps_without_memory(tensor)
+        return
     for index in np.ndindex(array.shape):
         value = array[index]
         for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
 
             def write(step: float, index: Any = index, value: Any = value, unit: Any = unit) -> None:
                 array[index] = value + step * unit
+
+            yield write
+
+
+def _steps_without_memory(tensor: Tensor) -> Any:
+    """`_steps` for a tensor of a subclass that has its elements elsewhere: its ops write them."""
+    alias = aten.detach(tensor)
+    values = _array_of(tensor)
+    for index in np.ndindex(values.shape):
+        place = alias
+        for position in index:
+            place = aten.select(place, 0, position)
+        for unit in (1, 1j) if values.dtype.kind == "c" else (1,):
+
+            def write(step: float, place: Tensor = place, index: Any = index, unit: Any = unit) -> None:
+                aten.fill_(place, values[index].item() + step * unit)
 
             yield write

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .._core.keys import AUTOGRAD
-from .._core.tensor import Tensor
+from .._core.keys import AUTOGRAD, PYTHON
+from .._core.tensor import Tensor, storage_of
 from .._core.threads import ThreadState, threads
 from .._dispatch import entry_globals
-from .._dispatch.registry import OpSpec
+from .._dispatch.registry import OpSpec, aten
 from .nodes.accumulate import AccumulateGrad
 from .nodes.derivative import ARG, NEEDS, RESULT, Derivative, Plan, declared_derivative
 from .nodes.node import Edge, Gradients, Node
 from .nodes.node_compiler import compile_record
-from .nodes.saved import freed, result_parts, set_history, unpack_list, unpack_one, unpack_result
+from .nodes.saved import SavedSubclass, freed, result_parts, set_history, unpack_list, unpack_one, unpack_result
 
 FLOATING = "fcVW"
 """The kinds of NumPy dtypes that may require grad: real, complex, and those of ml_dtypes: the narrow floats and complex32."""
+
+NO_GRAD, INFERENCE, CUSTOM = "no_grad", "inference", "custom"
+"""Where a view was taken that must not be written into with grad mode on."""
 
 _new = object.__new__
 
@@ -75,6 +78,10 @@ class OpNode(Node):
             if name in slots:
                 slot = slots[name]
                 return None if slot is None else self.unpacked(slot)
+        if name.startswith("_raw_saved_"):
+            from .nodes.saved_tensor import raw_saved  # loaded for the few programs that look
+
+            return raw_saved(self, name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def unpacked(self, slot: int) -> Any:
@@ -162,6 +169,44 @@ def record_node(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
     state = threads.state
     if state.grad_enabled:
         (op.derivative or derivative_of(op)).record(args, result, state)
+    elif state.grad_enabled is False and op.schema.is_view:
+        _mark_views((result,) if result.__class__ is Tensor else result, INFERENCE if state.inference else NO_GRAD)
+
+
+def record_subclass(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
+    """`record_node` for results of a subclass's `__torch_dispatch__`: a node that saves its results saves the class's."""
+    entry_globals.record_node(op, args, result)
+    outputs = result if isinstance(result, tuple | list) else (result,)
+    node = next((o._node for o in outputs if isinstance(o, Tensor) and o._keys & AUTOGRAD), None)
+    if not isinstance(node, OpNode) or not any(kind == RESULT for kind, _ in node.plan.saved):
+        return
+    values: list[Any] = []
+    for kind, index, slot in node.slots():
+        output = outputs[index] if kind == RESULT else None
+        if output is not None and output._keys & PYTHON:
+            storage = storage_of(output)
+            values += (SavedSubclass(without_history(aten.detach, (output,), {})), storage, storage.version, 0)
+        else:
+            values += slot
+    node.saved = tuple(values)
+
+
+def _mark_views(views: Sequence[Tensor], origin: str) -> None:
+    """Views of tensors that require grad, taken while the program has grad mode off: as in torch they are leaves that
+    require grad, and must not be written into once grad mode is on again."""
+    for view in views:
+        base = view._base
+        if base is not None and not base._inference and view._array.dtype.kind in FLOATING and not view._keys & AUTOGRAD:
+            set_origin(view, origin)
+            _give_accumulator(view)
+            view._keys |= AUTOGRAD
+            view._node.become_end(origin)
+
+
+def set_origin(view: Tensor, origin: str) -> None:
+    """Note how a view was taken, and its version then."""
+    storage = view._storage
+    view._origin = (origin, 0 if storage is None else storage.version)
 
 
 # Called with every new node, by anomaly mode, saved_tensors_hooks and inference mode, by who asked for it. A listener that
@@ -230,7 +275,7 @@ def without_history(function: Callable[..., Any], args: Any, kwargs: Any) -> Any
     """`function(*args, **kwargs)` with grad mode off."""
     state = threads.state
     enabled = state.grad_enabled
-    state.grad_enabled = False
+    state.grad_enabled = None
     try:
         return function(*args, **kwargs)
     finally:
@@ -274,6 +319,13 @@ def refresh_accumulator(tensor: Tensor) -> None:
         tensor._output_nr = 0
 
 
+def become_leaf(view: Tensor) -> None:
+    """Make a view that requires grad since its base does a leaf that gets a gradient."""
+    origin = view._node.origin
+    view._node = AccumulateGrad(view)
+    view._node.origin = origin
+
+
 def _give_accumulator(tensor: Tensor) -> None:
     refresh_accumulator(tensor)
     if not hasattr(tensor, "_grad"):
@@ -281,5 +333,9 @@ def _give_accumulator(tensor: Tensor) -> None:
 
 
 entry_globals.install(
-    record_node=record_node, below_autograd=below_autograd, without_history=without_history, require_grad=require_grad
+    record_node=record_node,
+    below_autograd=below_autograd,
+    without_history=without_history,
+    require_grad=require_grad,
+    record_subclass=record_subclass,
 )

@@ -10,6 +10,7 @@ from .._core.tensor import Tensor
 from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
 from .nodes.node import Gradients, Node
+from .running import running
 
 
 def run_tensor_hooks(node: Node, grads: Gradients) -> None:
@@ -18,11 +19,10 @@ def run_tensor_hooks(node: Node, grads: Gradients) -> None:
     assert hooks is not None
     for number, registered in hooks.tensor.items():
         for hook in list(registered.values()):
-            grad = grads[number]
-            if grad is not None:
-                changed = call_user_code(hook, grad)
-                if changed is not None:
-                    grads[number] = _checked(hook, grad, changed)
+            grad = grads[number]  # None for an output that got none, while another output of the node did
+            changed = call_user_code(hook, grad)
+            if changed is not None:
+                grads[number] = _checked(hook, grad, changed)
     for number, reference in hooks.retain.items():
         tensor, grad = reference(), grads[number]
         if tensor is not None and grad is not None:
@@ -56,13 +56,17 @@ def run_hooked(
     """Run a node with its hooks on the last item of `waiting`, its gradient or list of gradients."""
     hooks = node.hooks
     assert hooks is not None
+    running.node = node
     single = node.inputs.__class__ is not list
     grads: Gradients = [waiting.pop()] if single else waiting.pop()
     if with_tensor_hooks:
         run_tensor_hooks(node, grads)
     run_before_hooks(node, grads)
+    taken: Gradients = grads if hooks.after else [None] * len(grads)
     results: Gradients = run(node, grads[0] if single else grads, retain)
-    return run_after_hooks(node, results, grads) if hooks.after else results
+    running.node = node
+    # A hook that was registered meanwhile, by an unpack hook, is not told the gradients that the node took.
+    return run_after_hooks(node, results, taken) if hooks.after else results
 
 
 def _name(hook: Any) -> str:

@@ -20,23 +20,45 @@ from .._dispatch import dispatcher, entry_globals, observer
 from .._dispatch.registry import OpSpec, aten
 from . import graph
 from .context import FunctionNode
-from .graph import FLOATING, NoDerivative, derivative_of, fill_results, not_implemented_node, without_history
-from .nodes.accumulate import empty_strided
+from .graph import (
+    CUSTOM,
+    FLOATING,
+    INFERENCE,
+    NO_GRAD,
+    NoDerivative,
+    derivative_of,
+    fill_results,
+    not_implemented_node,
+    without_history,
+)
+from .nodes.accumulate import AccumulateGrad, empty_strided
 from .nodes.node import Edge, Gradients, Node
 from .nodes.node_compiler import make_for, mask_of
 from .nodes.saved import freed, set_history, short_name
 
-_MANY = (
-    "This view is the output of a function that returns multiple views. Such functions do not allow the output "
-    "views to be modified inplace. You should replace the inplace operation by an out-of-place one."
-)
+MANY = "many"
+"""Of a view that an op returned together with others."""
 
-_CUSTOM = (
-    "This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+
+def _ambiguous(block: str) -> str:
+    return (
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
+        f"the view and the inplace either both inside the {block} block (if you don't want the inplace to be tracked) or "
+        "both outside (if you want the inplace to be tracked)."
+    )
+
+
+_REASONS = {
+    MANY: "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    CUSTOM: "This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
     "logic to handle view+inplace would override the custom backward associated with the custom Function, "
     "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the "
-    "custom Function."
-)
+    "custom Function.",
+    NO_GRAD: _ambiguous("no_grad"),
+    INFERENCE: _ambiguous("inference_mode"),
+}
+"""Why a view must not be written into, by how it was taken."""
 
 
 def check_in_place(target: Tensor) -> None:
@@ -51,21 +73,10 @@ def check_view_in_place(view: Tensor) -> None:
     """RuntimeError where torch forbids writing into a view."""
     base = view._base
     assert base is not None
-    if not view._keys & AUTOGRAD:
-        if base._keys & AUTOGRAD:
-            raise RuntimeError(
-                "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that "
-                "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
-                "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
-                "tracked) or both outside (if you want the inplace to be tracked)."
-            )
-        return
-    reason = _why_not(view, _node_of(base))
-    if reason:
-        raise RuntimeError(
-            f"Output {view._output_nr} of {short_name(view._node)} is a view and is being modified inplace. {reason}"
-        )
-    if base.is_leaf:
+    message = why_not(view, _node_of(base), "is being")
+    if message:
+        raise RuntimeError(message)
+    if view._keys & AUTOGRAD and base.is_leaf:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
@@ -73,20 +84,39 @@ def _node_of(tensor: Tensor) -> Node | None:
     return tensor._node if tensor._keys & AUTOGRAD else None
 
 
-def _why_not(view: Tensor, end: Node | None) -> str:
-    """Why a view with history must not be written into, empty if it may be: which op took it, or a view on the way to it.
+def why_not(view: Tensor, end: Node | None, modified: str) -> str:
+    """torch's message for a view that must not be written into, empty if it may be.
 
-    `end` is the node of the base when the view was taken: how the base was computed does not matter.
+    That depends on how it was taken, or a view on the way to it; `end` is the node of the base when the view was taken: how the
+    base was computed does not matter. `modified` says what was written into: "is being" for the view itself.
     """
-    node: Node | None = view._node
-    while node is not None and node is not end:
-        if isinstance(node, FunctionNode):
-            return _CUSTOM
-        if node.inputs.__class__ is list:
-            return _MANY
-        edge = node.edges[0] if node.edges else None
-        node = None if edge is None else edge[0]
-    return ""
+    origin = "" if view._origin is None else view._origin[0]
+    node: Node | None = _node_of(view)
+    computed = node is not None and not node.is_accumulator
+    if not origin:
+        if not computed and view._base._keys & AUTOGRAD and not view._keys & AUTOGRAD:
+            origin = NO_GRAD
+        while node is not None and node is not end and not origin:
+            if isinstance(node, AccumulateGrad):
+                origin = node.origin
+            elif isinstance(node, FunctionNode):
+                origin = CUSTOM
+            elif node.inputs.__class__ is list:
+                origin = MANY
+            edge = node.edges[0] if node.edges else None
+            node = None if edge is None else edge[0]
+    if not origin:
+        return ""
+    if computed and origin in (MANY, CUSTOM):
+        start = f"Output {view._output_nr} of {short_name(view._node)} is a view and {modified} modified inplace."
+    else:
+        taken = f"Output {view._output_nr} of {short_name(view._node)} is a view of a view which" if computed else "A view"
+        start = f"{taken} was created in " + (
+            f"inference mode and {modified} modified inplace in normal mode."
+            if origin == INFERENCE
+            else f"no_grad mode and {modified} modified inplace with grad mode enabled."
+        )
+    return f"{start} {_REASONS[origin]}"
 
 
 def run_in_place(
@@ -101,7 +131,7 @@ def run_in_place(
     if isinstance(derivative, NoDerivative):
         if state.grad_enabled and dispatcher.keys_of(args) & AUTOGRAD:
             check_in_place(target)
-            shared = _may_have_views(target)
+            shared = may_have_views(target)
             without_history(execute, (op, args), {})
             if not op.nondiff and target._array.dtype.kind in FLOATING:
                 unknown = not_implemented_node(op, args, (target,), state)
@@ -117,7 +147,7 @@ def run_in_place(
     without_history(execute, (op, args), {})
     array = target._array
     node.inputs = (array.shape, array.dtype)
-    shared = _may_have_views(target)  # asked before the node saves its result, which refers to the storage, too
+    shared = may_have_views(target)  # asked before the node saves its result, which refers to the storage, too
     fill_results(node, (target,))
     if graph.has_node_listeners():
         graph.notify_node(node)
@@ -130,10 +160,10 @@ def run_in_place(
 
 def rebase_history(target: Tensor, node: Node, number: int = 0) -> None:
     """Make a tensor that was written in place the output `number` of `node`, and update its base and the views of that."""
-    _rebase(target, node, number, _may_have_views(target))
+    _rebase(target, node, number, may_have_views(target))
 
 
-def _may_have_views(target: Tensor) -> bool:
+def may_have_views(target: Tensor) -> bool:
     """Whether anything but a tensor that is written in place, and its base, refers to their storage."""
     storage = target._storage
     return storage is not None and getrefcount(storage) > REFCOUNT_WITH_OWNER + (target._base is not None)
@@ -150,7 +180,7 @@ def _rebase(target: Tensor, node: Node, number: int, shared: bool) -> None:
         _replace_history(base, CopySlices(base, target, node))
         _update_view(target, base, before)
     if shared:
-        for view in _live_views(base):
+        for view in live_views(base):
             if view is not target:
                 _update_view(view, base, before)
 
@@ -167,15 +197,15 @@ def _replace_history(tensor: Tensor, node: Node, number: int = 0) -> None:
     set_history(tensor, node, number)
 
 
-def _live_views(base: Tensor) -> list[Tensor]:
+def live_views(base: Tensor) -> list[Tensor]:
     """The views of `base` that are alive. They are searched for: views are made often, and this is needed seldom."""
     return [tensor for tensor in referrers(base, Tensor) if tensor._base is base]
 
 
 def _update_view(view: Tensor, base: Tensor, before: Node | None) -> None:
     """Make a view that of the base's new value; `before` is the node of the old one."""
-    reason = _why_not(view, before) if view._keys & AUTOGRAD else ""
-    set_history(view, StaleView(view, base, reason) if reason else AsStridedBackward0(view, base), 0)
+    message = why_not(view, before, "its base or another view of its base has been") if view._keys & AUTOGRAD else ""
+    _replace_history(view, StaleView(view, base, message) if message else AsStridedBackward0(view, base))
 
 
 class Geometry:
@@ -267,7 +297,7 @@ class CopySlices(Node):
         assert node is not None
         start = observer.clock()
         try:
-            results: Gradients = node.plan.run(node, grad, True)
+            results: Gradients = node.plan.run(node, [grad] if node.inputs.__class__ is list else grad, True)
             return results
         finally:
             span = threads.state.span
@@ -326,11 +356,8 @@ class StaleView(_ViewNode):
 
     __slots__ = ("message",)
 
-    def __init__(self, view: Tensor, base: Tensor, reason: str) -> None:
-        self.message = (
-            f"Output {view._output_nr} of {short_name(view._node)} is a view and its base or another view "
-            f"of its base has been modified inplace. {reason}"
-        )
+    def __init__(self, view: Tensor, base: Tensor, message: str) -> None:
+        self.message = message
         super().__init__(view, base)
 
     def apply(self, grads: Gradients) -> Sequence[Tensor | None]:

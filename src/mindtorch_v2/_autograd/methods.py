@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import dtype as dt
+from .._core.cpython import getrefcount
 from .._core.keys import AUTOGRAD, META, SPARSE
 from .._core.storage import SHARED, Storage
 from .._core.tensor import Tensor, make_alias, storage_of
@@ -15,7 +16,7 @@ from . import anomaly, graph
 from . import backward as _backward
 from .handles import Handle
 from .inference import is_inference
-from .inplace import StaleView
+from .inplace import StaleView, live_views, may_have_views, why_not
 from .nodes.node import Node
 
 
@@ -28,8 +29,50 @@ def backward(
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Set whether ops on this leaf are recorded; returns the tensor."""
-    graph.require_grad(self, requires_grad)
+    held = getrefcount(self) > _IN_METHOD
+    _require_grad(self, requires_grad, held)
     return self
+
+
+def _set_requires_grad(self: Tensor, value: bool) -> None:
+    held = getrefcount(self) > _IN_SETTER
+    _require_grad(self, value, held)
+
+
+def _require_grad(tensor: Tensor, on: bool, held: bool) -> None:
+    """Set whether ops on a leaf are recorded; views that were taken of it before then require grad, too.
+
+    They are searched for, which takes long, where `held` says that more than one variable refers to the tensor.
+    """
+    had = tensor._keys & AUTOGRAD
+    graph.require_grad(tensor, on)
+    if on and had and tensor._origin is not None and tensor._node.is_accumulator and tensor._node.variable is None:
+        graph.become_leaf(tensor)
+    if on and not had and held and tensor._base is None and may_have_views(tensor):
+        for view in live_views(tensor):
+            if not view._keys & AUTOGRAD and view._array.dtype.kind in graph.FLOATING:
+                graph.require_grad(view)
+
+
+class _Probe:
+    """Measures the references to an object that one variable refers to, seen from its method and from its setter."""
+
+    def in_method(self) -> int:
+        return getrefcount(self)
+
+    @property
+    def in_setter(self) -> int:
+        raise NotImplementedError
+
+    @in_setter.setter
+    def in_setter(self, counts: list[int]) -> None:
+        counts.append(getrefcount(self))
+
+
+_counts: list[int] = []
+_probe = _Probe()
+_probe.in_setter = _counts
+_IN_METHOD, _IN_SETTER = _probe.in_method(), _counts[0]
 
 
 def retain_grad(self: Tensor) -> None:
@@ -160,7 +203,11 @@ def _retains_grad(self: Tensor) -> bool:
 
 def _grad_fn(self: Tensor) -> Node | None:
     """The node of which this tensor is an output; None for a leaf."""
-    if not self._keys & AUTOGRAD or self._node.is_accumulator:
+    if not self._keys & AUTOGRAD:
+        return None
+    if self._node.is_accumulator:
+        if self._origin is not None and self._base is not None and self._version != self._origin[1]:
+            raise RuntimeError(why_not(self, None, "its base or another view of its base has been"))
         return None
     node: Node = self._node
     if isinstance(node, StaleView):
@@ -186,12 +233,30 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         )
     if self._keys & AUTOGRAD and value._array.dtype.kind not in graph.FLOATING:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+    self._storage = _storage_for(self, value)
     self._array = value._array
-    self._storage = storage_of(value)
     self._base = None
     self._keys = value._keys & ~AUTOGRAD | self._keys & AUTOGRAD
     if self._keys & AUTOGRAD:
         graph.refresh_accumulator(self)
+
+
+def _storage_for(tensor: Tensor, value: Tensor) -> Storage:
+    """The storage of a tensor whose `.data` becomes `value`: the memory of that, with the tensor's own count of versions."""
+    shared = storage_of(value)
+    if is_inference(tensor) or is_inference(value):
+        return shared
+    version = tensor._version
+    if shared.version == version:
+        return shared
+    storage = Storage(shared.owner, external=shared.external, device=shared.device)
+    storage.version = version
+    shared.external = shared.external or SHARED  # the memory is counted once: `value` is mostly gone after this
+    return storage
+
+
+def _delete_data(self: Tensor) -> None:
+    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
 
 METHODS: dict[str, Any] = {
@@ -209,11 +274,11 @@ METHODS: dict[str, Any] = {
 }
 
 PROPERTIES: dict[str, property] = {
-    "data": property(_get_data, _set_data),
+    "data": property(_get_data, _set_data, _delete_data),
     "grad_fn": property(_grad_fn),
     "grad_dtype": property(_get_grad_dtype, _set_grad_dtype),
     "grad": property(_get_grad, _set_grad, lambda self: _set_grad(self, None)),
-    "requires_grad": property(lambda self: self._keys & AUTOGRAD != 0, graph.require_grad),
+    "requires_grad": property(lambda self: self._keys & AUTOGRAD != 0, _set_requires_grad),
     "retains_grad": property(_retains_grad),
 }
 

@@ -10,8 +10,8 @@ from .._core.cpython import without_signals_at_entry
 from .._core.keys import AUTOGRAD
 from .._core.restoring import carry_out
 from .._core.tensor import Tensor
-from .engine import running
 from .handles import Handle
+from .running import running
 
 
 class _MultiHandle:

@@ -172,6 +172,8 @@ def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
     """The walk with targets or in anomaly mode, recorded or not."""
     if task.targets is not None:
         task.needed = _leading_to({target for target, _ in task.targets}, node, task.pending)
+        if node not in task.needed:
+            return
     evaluation = _Evaluation(task)
     pending, leaves = task.pending, task.leaves
     following: Node | None = node

@@ -58,6 +58,10 @@ class MemoryListener(NamedTuple):
 FOREIGN, SHARED = 1, 2
 
 
+# Added to the version of a tensor that detach_() took the history of: what was saved before has another version.
+DETACHED = 1 << 40
+
+
 class Storage:
     """The memory that several tensors share, and its version.
 
@@ -78,6 +82,10 @@ class Storage:
         # Memory that another storage of the runtime has (SHARED), or that was allocated elsewhere (FOREIGN): not counted here.
         self.external = external
         self.device = device
+
+    def __getstate__(self) -> Any:
+        # What Python does by itself from protocol 2 on.
+        return None, {name: getattr(self, name) for name in ("device", "external", "owner", "version")}
 
     @property
     def nbytes(self) -> int:

@@ -11,7 +11,7 @@ from .device import device as Device
 from .keys import AUTOGRAD, META, NPU
 from .shape_only import MetaArray, without_memory
 from .size import Size, of_shape
-from .storage import FOREIGN, SHARED, UNTRACKED, Storage, allocation, owner_of, report_end
+from .storage import DETACHED, FOREIGN, SHARED, UNTRACKED, Storage, allocation, owner_of, report_end
 from .strides import row_major
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class Tensor(TensorBase):
     _is_param = False
     # UNTRACKED where an op made the tensor inside inference_mode.
     _inference = 0
+    # Of a view that was taken in no_grad mode, inference mode or a custom Function: which, and the version it had then.
+    _origin: tuple[str, int] | None = None
     # The dtype that a leaf's gradient is to have, where that is not its own.
     _grad_dtype: _dtype.dtype | None = None
 
@@ -158,7 +160,7 @@ class Tensor(TensorBase):
         version: int = self._inference if storage is None else storage.version
         if version is UNTRACKED:
             raise RuntimeError("Inference tensors do not track version counter.")
-        return version
+        return version % DETACHED
 
     def _is_view(self) -> bool:
         return self._base is not None

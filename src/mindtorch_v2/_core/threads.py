@@ -39,7 +39,8 @@ class ThreadState:
     )
 
     def __init__(self) -> None:
-        self.grad_enabled = True
+        # Whether ops record nodes. False: the program switched that off; None: the runtime did, for ops of its own.
+        self.grad_enabled: bool | None = True
         self.inference = False
         # The number that the next autograd node of this thread gets.
         self.sequence = 0

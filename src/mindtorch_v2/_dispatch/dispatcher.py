@@ -327,6 +327,8 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     for listener in observer.listeners.out:
         listener(op.id)
     targets = targets_of(op, out)
+    for mode in threads.state.modes:
+        mode.before_out(targets)
     if op.out_form is not None:
         return op.out_form(*args, out)
     args = number_as_tensor(op, args, {}) or args

@@ -209,7 +209,7 @@ def _composite_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: l
         text.add(f"if _keys > {AUTOGRAD}: return run_kernel({ident}, {packed})", "_thread = threads.state")
         if op.schema.mutates:
             text.add(f"if _keys and _thread.grad_enabled: return run_in_place({ident}, {packed})")
-        text.add("_enabled = _thread.grad_enabled", "_thread.grad_enabled = False")
+        text.add("_enabled = _thread.grad_enabled", "_thread.grad_enabled = None")
         text.begin("try:")
         text.add(f"_result = _kernel({args})")
         text.end()

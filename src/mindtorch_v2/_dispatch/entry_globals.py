@@ -109,6 +109,8 @@ run_modes: Runner
 check_in_place: Callable[[Tensor], None]
 # Records the node of an op: (op, arguments, result).
 record_node: Callable[[OpSpec, tuple[Any, ...], Any], None]
+# The same for results of a subclass.
+record_subclass: Callable[[OpSpec, tuple[Any, ...], Any], None]
 # Makes tensors that were written the outputs of a node that raises in backward: (op, what the node follows, tensors).
 record_unknown: Callable[[OpSpec, tuple[Any, ...], tuple[Tensor, ...]], None]
 # A call that has its arguments in an order that torch deprecates: (op, arguments by schema, those left over, `out=`).
@@ -185,6 +187,7 @@ __all__ = [
     "overlapping_input",
     "promote",
     "record_node",
+    "record_subclass",
     "record_unknown",
     "require_grad",
     "run_batched",

@@ -160,6 +160,8 @@ class Facts(TypedDict, total=False):
     wraps_number: bool
     # The result shares the first argument's memory without being a view of it.
     shares_memory: bool
+    # `__torch_dispatch__` of a subclass sees the op, although it is written as Tensor code.
+    dispatched: bool
     # An integer tensor that is written into gets no history; that of other in-place ops does, in torch, too.
     stops_at_integers: bool
     # torch has no history for an integer result of this op, and says so where an operand requires grad.

@@ -6,7 +6,6 @@ among `entry_globals.observers_active`, so that entries look at their thread's s
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from .._core.cpython import without_signals_at_entry
@@ -28,6 +27,9 @@ class Mode:
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         """The op's result; the mode is off meanwhile. `proceed(op, args)` lets the op pass."""
         raise NotImplementedError
+
+    def before_out(self, targets: tuple[Tensor, ...]) -> None:
+        """Called before an op writes its results into the tensors that a call has as `out=`."""
 
     def __enter__(self) -> Any:
         modes = threads.state.modes
@@ -248,18 +250,25 @@ def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
 
 
 def _call_dispatch(op: OpSpec, args: tuple[Any, ...], types: list[type], positional: Any, keywords: Any) -> Any:
-    if op.composite and not op.below_autograd:
+    if op.composite and not op.below_autograd and not op.dispatched:
         return op.kernel(*args)
-    for kind in types:
-        handler = getattr(kind, "__torch_dispatch__", None)
-        if handler is not None:
-            call = partial(_call_handler, handler)
-            result = entry_globals.below_autograd(call, overload_of(op), tuple(types), positional, keywords)
-            if result is not NotImplemented:
-                if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
-                    entry_globals.record_node(op, args, result)
-                return result
-    raise TypeError(f"no implementation found for '{op.name}' on types that implement __torch_dispatch__: {types}")
+
+    def call(op: OpSpec, args: tuple[Any, ...]) -> Any:
+        for kind in types:
+            handler = getattr(kind, "__torch_dispatch__", None)
+            if handler is not None:
+                result = _call_handler(handler, overload_of(op), tuple(types), positional, keywords)
+                if result is not NotImplemented:
+                    return result
+        raise TypeError(f"no implementation found for '{op.name}' on types that implement __torch_dispatch__: {types}")
+
+    with_history = dispatcher.keys_of(args) & AUTOGRAD
+    if with_history and op.schema.mutates and not op.nondiff:
+        return entry_globals.run_in_place(op, args, call)
+    result = entry_globals.below_autograd(call, op, args)
+    if with_history and not op.nondiff and not op.schema.mutates:
+        entry_globals.record_subclass(op, args, result)
+    return result
 
 
 def disabled_torch_function(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

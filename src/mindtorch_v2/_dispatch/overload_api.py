@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from .dispatcher import dispatch_with_keyset
@@ -53,6 +52,9 @@ class OpOverload:
     def __str__(self) -> str:
         return f"{self._packet._namespace}.{self.__name__}"
 
+    def __deepcopy__(self, memo: Any = None) -> OpOverload:
+        return self
+
     def __hash__(self) -> int:
         return hash(self._op)
 
@@ -74,6 +76,11 @@ class OpOverloadPacket:
             kwargs["input"] = kwargs.pop("self")
         assert self._packet.function is not None
         return self._packet.function(*args, **kwargs)
+
+    def __deepcopy__(self, memo: Any = None) -> OpOverloadPacket:
+        return self
+
+    __copy__ = __deepcopy__
 
     def overloads(self) -> list[str]:
         return [name or "default" for name in self._packet.overloads]
@@ -142,7 +149,7 @@ class Ops:
 
     def load_library(self, path: str | os.PathLike[str]) -> None:
         """Declare the ops of a compiled library, if this runtime has them; else OSError, as for one that cannot be loaded."""
-        module = _EXTENSIONS.get("/".join(Path(path).parts[-2:]).partition(".")[0])
+        module = _EXTENSIONS.get("/".join(os.fspath(path).replace(os.sep, "/").split("/")[-2:]).partition(".")[0])
         if module is None:
             raise ExtensionNotSupported(f"Could not load this library: {path}: compiled extensions cannot be loaded")
         import_module(module)

@@ -47,6 +47,7 @@ class OpSpec:
         "deprecated",
         "derivative",
         "differentiable_results",
+        "dispatched",
         "doc",
         "elementwise",
         "flops",
@@ -103,6 +104,7 @@ class OpSpec:
     complex_error: ComplexError | None
     deprecated: tuple[str, ...]
     differentiable_results: int | None
+    dispatched: bool
     doc: str | None
     generator_after_size: bool
     handwritten: Surface
@@ -306,6 +308,7 @@ _NONE = Surface.NONE
 _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
     **dict.fromkeys(
         (
+            "dispatched",
             "generator_after_size",
             "host_made",
             "number_first",

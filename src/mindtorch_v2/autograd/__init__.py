@@ -75,6 +75,7 @@ __getattr__, __dir__ = _lazy_exports(
             "_record_function_with_args_exit",
             "_supported_activities",
             "kineto_available",
-        )
+        ),
+        "._names": ("SavedTensor", "_calculate_shape", "torch"),
     },
 )

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from .._autograd.backward import backward
-from .._autograd.engine import running
 from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, no_grad
 from .._autograd.nodes.saved_hooks import saved_tensors_hooks
+from .._autograd.running import running
 from .._core.restoring import Actions, RestoringScope, restoring
 from .._core.tensor import Tensor
 from .._core.threads import threads
@@ -112,18 +112,30 @@ class _Surroundings:
 
     def __init__(self, preserve_rng_state: bool) -> None:
         self.rng = get_rng_state() if preserve_rng_state else None
-        self.autocast = threads.state.autocast
+        self.autocast = _autocast_settings()
 
     def again(self) -> RestoringScope[None]:
         """A block in which they are what they were."""
         return _in_surroundings(self.autocast, self.rng)
 
 
+def _autocast_settings() -> Any:
+    """What autocast does on this thread: which devices, which dtypes, and whether casts are kept; None if it was never used."""
+    casting = threads.state.autocast
+    return None if casting is None else (dict(casting.enabled), dict(casting.dtypes), casting.cache_enabled)
+
+
+def _set_autocast(settings: Any) -> None:
+    casting = threads.state.autocast
+    if casting is not None:
+        casting.enabled, casting.dtypes, casting.cache_enabled = ({}, casting.dtypes, True) if settings is None else settings
+        casting.follow()
+
+
 @restoring
 def _in_surroundings(undo: Actions, autocast: Any, rng: Tensor | None) -> None:
-    state = threads.state
-    undo.append(partial(setattr, state, "autocast", state.autocast))
-    state.autocast = autocast
+    undo.append(partial(_set_autocast, _autocast_settings()))
+    _set_autocast(autocast)
     if rng is not None:
         undo.append(partial(set_rng_state, get_rng_state()))
         set_rng_state(rng)
@@ -290,7 +302,7 @@ class _Frame:
                 "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so "
                 "only once. Otherwise please open an issue with details on your use case."
             )
-        tensor = tensors[holder]
+        tensor = tensors.pop(holder)
         if task == -1:
             del self.recomputed[task]
         return tensor
@@ -307,7 +319,7 @@ class _Frame:
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than "
                     f"during the original forward pass.{_TIP}"
                 )
-            kept: Tensor = tensor.detach()
+            kept: Tensor = tensor.detach() if tensor.requires_grad else tensor
             holder = self.holders[index]()
             if holder is not None:
                 tensors[holder] = kept

@@ -7,8 +7,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .._autograd.engine import current_task_id, queue_callback
+from .._autograd.engine import queue_callback
 from .._autograd.multi_hooks import _MultiHandle, register_multi_grad_hook
+from .._autograd.running import current_task_id
 from .._core.cpython import without_signals_at_entry
 from .._core.restoring import carry_out
 from .._core.tensor import Tensor

@@ -219,4 +219,29 @@ def test_gradcheck_checks_more_where_asked():
     x = x2().requires_grad_()
     assert gradcheck(torch.sin, (x,), check_grad_dtypes=True, check_batched_grad=True)
     with pytest.raises(NotImplementedError):
-        gradcheck(torch.sin, (x,), check_forward_ad=True)
+        gradcheck(torch.sin, (x,), check_forward_ad=True, check_batched_forward_grad=True)
+
+
+class WrongTangent(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 3
+
+
+def test_gradcheck_of_tangents():
+    x = x2().requires_grad_()
+    assert gradcheck(lambda a: (a.sin() * a).sum(), (x,), check_forward_ad=True)
+    assert gradcheck(torch.view_as_complex, (torch.eye(2, dtype=torch.float64).requires_grad_(),), check_forward_ad=True)
+    assert gradcheck(WrongTangent.apply, (x,))
+    with pytest.raises(GradcheckError, match="Jacobian computed with forward mode mismatch for output 0"):
+        gradcheck(WrongTangent.apply, (x,), check_forward_ad=True)
+    with pytest.raises(AssertionError, match="requires check_forward_ad"):
+        gradcheck(torch.sin, (x,), check_batched_forward_grad=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._core.cpython import REFCOUNT_OF_LOCAL, REFCOUNT_WITH_OWNER, getrefcount
@@ -29,25 +29,36 @@ class LeafRef(weakref.ref[Tensor]):
     __slots__ = ()
 
 
+def _no_variable() -> None:
+    """The reference of a node that has no leaf."""
+
+
 class AccumulateGrad(Node):
     """Adds the gradient that arrives to a leaf's `.grad`. The leaf owns this node, which refers to it weakly."""
 
-    __slots__ = ("_variable",)
+    __slots__ = ("_variable", "origin")
 
     is_accumulator = True
     title = "torch::autograd::AccumulateGrad"
 
     def __init__(self, variable: Tensor) -> None:
-        self._variable = LeafRef(variable)
+        self._variable: Callable[[], Tensor | None] = LeafRef(variable)
         self.edges = ()
         self.inputs = (variable._array.shape, _gradient_dtype(variable))
         self.sequence = ACCUMULATE_SEQUENCE
         self.hooks = None
+        # How the leaf was taken, if it is a view that must not be written into: see `inplace`.
+        self.origin = ""
 
     @property
     def variable(self) -> Tensor | None:
         """The leaf, None once it is gone."""
         return self._variable()
+
+    def become_end(self, origin: str) -> None:
+        """Become the node of a view that must not be written into: as in torch it requires grad, and gets none."""
+        self.origin = origin
+        self._variable = _no_variable
 
     def fits(self, variable: Tensor) -> bool:
         """Whether the leaf still has the shape and gradient dtype of this node; `.data` may have replaced its memory."""
@@ -66,7 +77,11 @@ class AccumulateGrad(Node):
         """
         variable = self._variable()
         grad = waiting.pop()
-        if variable is None or grad is None:
+        if variable is None:
+            return
+        if grad is None:
+            if self.hooks is not None:
+                self._run_post_accumulate(variable)
             return
         with _lock:
             total = variable._grad
@@ -75,13 +90,19 @@ class AccumulateGrad(Node):
                     variable._grad = aten.detach(grad)
                 else:
                     variable._grad = copy_like(grad, variable)
-            elif create_graph or (total._keys | grad._keys) & SPARSE:
+            elif create_graph or (total._keys & SPARSE and not grad._keys & SPARSE):
                 variable._grad = aten.add(total, grad)
             else:
                 aten.add_(total, grad)
         if self.hooks is not None:
-            for hook in list(self.hooks.post_accumulate.values()):
-                call_user_code(hook, variable)
+            self._run_post_accumulate(variable)
+
+    def _run_post_accumulate(self, variable: Tensor) -> None:
+        """Call the hooks of `register_post_accumulate_grad_hook`."""
+        assert self.hooks is not None
+        for hook in list(self.hooks.post_accumulate.values()):
+            if call_user_code(hook, variable) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
     def _sequence_nr(self) -> int:
         return (1 << 64) - 1

@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..._core.device import device as Device
+from ..._core.dtype import from_numpy
 from ..._core.tensor import Tensor
 from ..handles import Handle
 
@@ -60,7 +62,14 @@ class Node:
 
     def __call__(self, *grads: Tensor | None) -> Any:
         """Run the node outside a backward pass; returns the gradient of its input, or a tuple of them."""
-        results = self.plan.run(self, list(grads) if self.inputs.__class__ is list else grads[0], True)
+        form = self.inputs
+        expected = len(form) if form.__class__ is list else 1
+        if len(grads) != expected:
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+        for position, grad in enumerate(grads):
+            if grad is not None and not isinstance(grad, Tensor):
+                raise TypeError(f"argument {position} is not a Variable")
+        results = self.plan.run(self, list(grads) if form.__class__ is list else grads[0], True)
         return results[0] if len(results) == 1 else tuple(results)
 
     def release(self) -> None:
@@ -74,6 +83,12 @@ class Node:
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """The edges as torch shows them, with (None, 0) for an input that needs no gradient."""
         return tuple((None, 0) if edge is None else edge for edge in self.edges)
+
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata | None, ...]:
+        """The form of each gradient that the node takes."""
+        forms = self.inputs if self.inputs.__class__ is list else [self.inputs]
+        return tuple(None if form is None else InputMetadata(*form) for form in forms)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -102,6 +117,18 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at 0x{id(self):x}>"
+
+
+class InputMetadata:
+    """Shape and dtype of a gradient that a node takes, as torch's tools read them."""
+
+    is_nested_tensor = False
+    is_cpp_nested_tensor = False
+
+    def __init__(self, shape: tuple[int, ...], np_dtype: Any, device: Any = "cpu") -> None:
+        self.shape = list(shape)
+        self.dtype = from_numpy(np_dtype)
+        self.device = Device(device)
 
 
 class Hooks:

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from ..._core.keys import AUTOGRAD
-from ..._core.storage import Storage, owner_of
+from ..._core.storage import DETACHED, Storage, owner_of
 from ..._core.tensor import Tensor, make_alias, storage_of
 from ..._core.threads import threads
 from ..._dispatch.observer import call_user_code
+from ..._dispatch.registry import aten
+from ..running import running
 from .node import Edge, Node
 
 # The version of a value that a hook has packed.
@@ -30,14 +32,17 @@ _ndarray = np.ndarray
 class Packed:
     """What the pack hook of a saved_tensors_hooks pair returned for a tensor, and the tensor's edge."""
 
-    __slots__ = ("edge", "unpack", "value")
+    __slots__ = ("edge", "is_argument", "unpack", "value")
 
     # As of a tensor without a storage, whose version is 0: never PACKED, so that the version test leads to `unpack_saved`.
     _storage = None
 
-    def __init__(self, tensor: Tensor, hooks: tuple[Callable[..., Any], Callable[..., Any]], edge: Edge | None) -> None:
+    def __init__(
+        self, tensor: Tensor, hooks: tuple[Callable[..., Any], Callable[..., Any]], edge: Edge | None, is_argument: bool
+    ) -> None:
         pack, self.unpack = hooks
         self.edge = edge
+        self.is_argument = is_argument
         version = tensor._version
         self.value = pack(tensor)
         if tensor._version != version:
@@ -48,28 +53,47 @@ class Packed:
                 "input to a pack hook."
             )
 
-    def get(self) -> Tensor:
-        """What the unpack hook returns, without history; TypeError if that is no tensor."""
+    def get(self, node: Node) -> Tensor:
+        """What the unpack hook returns, without history; TypeError if that is no tensor. Itself, if none had any."""
+        running.node = node
         tensor = call_user_code(self.unpack, self.value)
         if not isinstance(tensor, Tensor):
             raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor)}")
+        if self.edge is None and self.is_argument and not tensor._keys & AUTOGRAD:
+            return tensor
         return make_alias(tensor._array, tensor)
+
+
+class SavedSubclass:
+    """A detached output of a subclass, in place of the array of a plain one: only its class knows how to alias it."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
 
 
 def unpack_saved(node: Node, value: Any, version: int) -> Tensor:
     """A saved argument with another version than it was saved with: unpacked by its hook, or RuntimeError: it was modified."""
     if version == PACKED and value.__class__ is Packed:
-        tensor: Tensor = value.get()
+        tensor: Tensor = value.get(node)
         if value.edge is not None:
             set_history(tensor, *value.edge)
         return tensor
+    if value._storage is not None and value._storage.version - version >= DETACHED:
+        raise RuntimeError(
+            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+            "This is not supported, please use out-of-place `.detach()` instead"
+        )
     raise RuntimeError(modified_message(value, version, value.grad_fn, value.output_nr))
 
 
 def unpack_result(node: Node, number: int, array: Any, storage: Storage | None, version: int, keys: int) -> Tensor:
     """The node's own output `number` as a tensor again, with history in grad mode; RuntimeError if it was modified."""
     if array.__class__ is Packed:
-        tensor: Tensor = array.get()
+        tensor: Tensor = array.get(node)
+    elif array.__class__ is SavedSubclass:
+        tensor = aten.detach(array.tensor)
     else:
         tensor = _new(Tensor)
         tensor._array = array

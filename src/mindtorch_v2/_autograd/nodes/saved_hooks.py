@@ -8,9 +8,9 @@ from typing import Any
 
 from ..._core.cpython import without_signals_at_entry
 from ..._core.keys import AUTOGRAD
-from ..._core.restoring import Actions, carry_out, enter, restoring
+from ..._core.restoring import Actions, carry_out, restoring
 from ..._core.tensor import Tensor, storage_of
-from ..._core.threads import threads
+from ..._core.threads import ThreadState, threads
 from ..._dispatch.registry import aten
 from ..context import FunctionNode
 from ..graph import FLOATING, OpNode, add_node_listener, remove_node_listener, without_history
@@ -28,9 +28,6 @@ class saved_tensors_hooks:
 
     __module__ = "mindtorch_v2.autograd.graph"
 
-    # What the open blocks of this object replaced: the thread's hooks, who listens to nodes, and those around.
-    _outer: Any = ()
-
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
@@ -41,19 +38,35 @@ class saved_tensors_hooks:
         if messages:
             raise RuntimeError(messages[-1])
         hooks = state.saved_tensor_hooks
-        owner = object()
+        pair = (self.pack_hook, self.unpack_hook)
+        owner = _Listening()
         try:
             add_node_listener(owner, pack_saved)
         except BaseException:
             carry_out([lambda: remove_node_listener(owner)])
             raise
-        self._outer = (hooks, owner, self._outer)
-        state.saved_tensor_hooks = [*hooks, (self.pack_hook, self.unpack_hook)]
+        state.saved_tensor_hooks = [*hooks, (pair, owner)]
 
     @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
-        threads.state.saved_tensor_hooks, owner, self._outer = self._outer
-        carry_out([lambda: remove_node_listener(owner)])
+        state = threads.state
+        hooks = state.saved_tensor_hooks
+        if hooks:
+            state.saved_tensor_hooks = hooks[:-1]
+            carry_out([lambda: remove_node_listener(hooks[-1][1])])
+
+
+class _Listening:
+    """Who listens to new nodes for one open block."""
+
+
+def restore_hooks(state: ThreadState, hooks: list[Any]) -> None:
+    """Give a thread the hooks that it had before a backward pass in which a block was entered or left alone."""
+    for _, owner in state.saved_tensor_hooks:
+        remove_node_listener(owner)
+    state.saved_tensor_hooks = hooks
+    for _, owner in hooks:
+        add_node_listener(owner, pack_saved)
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -86,29 +99,10 @@ def disable_saved_tensors_hooks(undo: Actions, error_message: str) -> None:
     _disabled[thread] = (*messages, error_message)
 
 
-class _Copies:
-    """What allow_mutation_on_saved_tensors yields: the copies of saved tensors."""
-
-    def __init__(self) -> None:
-        self.cloned: list[Tensor] = []
-
-    def clear(self) -> None:
-        """Drop the list of copies; nodes keep theirs."""
-        self.cloned.clear()
-
-
-@restoring
-def allow_mutation_on_saved_tensors(undo: Actions) -> _Copies:
-    """A block in which saved tensors may be changed in place afterwards: nodes save copies."""
-    copies = _Copies()
-
-    def pack(tensor: Tensor) -> Tensor:
-        copies.cloned.append(aten.clone(tensor))
-        return copies.cloned[-1]
-
-    enter(undo, saved_tensors_hooks(pack, lambda tensor: tensor))
-    undo.append(copies.clear)
-    return copies
+def hooks_disabled_message() -> str | None:
+    """The message of the innermost open `disable_saved_tensors_hooks` block of this thread, None outside of one."""
+    messages = _disabled.get(id(threads.state))
+    return messages[-1] if messages else None
 
 
 def increment_version(tensor: Any) -> None:
@@ -126,13 +120,14 @@ def pack_saved(node: Node) -> None:
     hooks = threads.state.saved_tensor_hooks
     if not hooks:
         return
-    pair = hooks[-1]
+    pair = hooks[-1][0]
+    node.own_hooks()  # so that a hook is run that an unpack hook registers on the node
     if isinstance(node, OpNode):
         if node.plan.saved:
             node.saved = _packed_slots(node, pair)
     elif isinstance(node, FunctionNode):
         node.saved = tuple(
-            _packed_result(node, slot, pair) if len(slot) == 5 else _packed_argument(slot, pair) for slot in node.saved or ()
+            packed_result(node, slot, pair) if len(slot) == 5 else packed_argument(slot, pair) for slot in node.saved or ()
         )
 
 
@@ -142,27 +137,27 @@ def _packed_slots(node: OpNode, pair: Any) -> tuple[Any, ...]:
     values: list[Any] = []
     for kind, index, slot in node.slots():
         if kind == RESULT:
-            values += _packed_result(node, (index, *slot), pair)[1:]
+            values += packed_result(node, (index, *slot), pair)[1:]
         elif kind == ARG and arguments[index].is_tensor:
-            values += _packed_argument(slot, pair)
+            values += packed_argument(slot, pair)
         elif kind == ARG and arguments[index].is_tensor_list and slot[0] is not None:
-            values.append([_packed_argument(each, pair) for each in slot[0]])
+            values.append([packed_argument(each, pair) for each in slot[0]])
         else:
             values += slot
     return tuple(values)
 
 
-def _packed_argument(slot: tuple[Any, Any], pair: Any) -> tuple[Any, Any]:
+def packed_argument(slot: tuple[Any, Any], pair: Any) -> tuple[Any, Any]:
     """The slot (value, version) of an argument, packed if it is a tensor."""
     value = slot[0]
     if not isinstance(value, Tensor):
         return slot
     check_savable(value)
     edge = (value._node, value._output_nr) if value._keys & AUTOGRAD else None
-    return without_history(Packed, (value, pair, edge), {}), PACKED
+    return without_history(Packed, (value, pair, edge, True), {}), PACKED
 
 
-def _packed_result(node: Node, slot: tuple[Any, ...], pair: Any) -> tuple[Any, ...]:
+def packed_result(node: Node, slot: tuple[Any, ...], pair: Any) -> tuple[Any, ...]:
     """The slot (output number, array, storage, version, keys) of an output, packed."""
     number = slot[0]
     alias = without_history(unpack_result, (node, *slot), {})
@@ -172,7 +167,7 @@ def _packed_result(node: Node, slot: tuple[Any, ...], pair: Any) -> tuple[Any, .
     if differentiable:
         set_history(alias, node, number)
     try:
-        packed = without_history(Packed, (alias, pair, None), {})
+        packed = without_history(Packed, (alias, pair, None, False), {})
     finally:
         if differentiable:
             alias._keys &= ~AUTOGRAD

@@ -292,7 +292,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """An array on the same memory; `force=True` detaches the tensor and copies it from its device first."""
     if force:
         self = resolved(self.detach().cpu())
-    if self._keys:
+    if self._keys & (~0 if threads.state.grad_enabled else ~AUTOGRAD):
         if self._keys & AUTOGRAD:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._keys & LAZY:

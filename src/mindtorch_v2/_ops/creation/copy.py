@@ -6,11 +6,12 @@ import warnings
 
 import numpy as np
 
+from ..._core.cpython import REFCOUNT_WITH_OWNER, getrefcount
 from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD, CONJUGATED, META, NEGATED
 from ..._core.layout import dense_cast, dense_copy, suggested_format
 from ..._core.memory_format import channels_last, contiguous_format, preserve_format
-from ..._core.storage import owner_of
+from ..._core.storage import DETACHED, SHARED, Storage, owner_of
 from ..._core.tensor import make_alias, make_meta, make_tensor, storage_of
 from ..._dispatch import backends
 from ..._dispatch.errors import broadcast_mismatch
@@ -446,7 +447,7 @@ def type_as(self, other):
 # ---------------------------------------------------------------- out of history, out of tensors
 
 
-@composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True, handwritten=Surface.METHOD)
+@composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True, handwritten=Surface.METHOD, dispatched=True)
 def detach(self):
     """A view that has no history: gradients stop here.
 
@@ -466,9 +467,29 @@ def detach_(self):
             "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
         )
     if self._keys & AUTOGRAD:
+        node = self._node
         self._keys &= ~AUTOGRAD
         del self._node
+        if not node.is_accumulator:
+            _note_detached(self, node)
     return self
+
+
+def _note_detached(self, node):
+    """Let nodes that saved a tensor before it lost its history see that, by a version that none of them knows.
+
+    Only where no other tensor counts versions with it: its storage is its own, or shared with the node that it came from.
+    """
+    storage = storage_of(self)
+    of_node = sum(value is storage for value in getattr(node, "saved", None) or ())
+    if getrefcount(storage) > REFCOUNT_WITH_OWNER + 1 + of_node:
+        return
+    if of_node:
+        own = Storage(storage.owner, external=storage.external, device=storage.device)
+        own.version = storage.version
+        storage.external = storage.external or SHARED
+        self._storage = storage = own
+    storage.version += DETACHED
 
 
 @composite("lift_fresh(Tensor(a) self) -> Tensor(a)")

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..._core.sparse import make_sparse
 from ..._core.tensor import make_tensor
 from ..._dispatch.facts import Batching, Layout, Overlap
 from ..._dispatch.registry import aten, composite, op
@@ -108,13 +109,26 @@ def gather(self, dim, index, sparse_grad):
 gather.vjp(self=lambda g, self, dim, index, sparse_grad: aten.gather_backward(g, self, dim, index, sparse_grad))
 
 
+def _sparse_gradient(grad, self, dim, index):
+    """The gradient of gather as a sparse tensor, with an entry for every element that was picked."""
+    shape = self._array.shape
+    picked = index._array if index._array.ndim else index._array.reshape(1)
+    if not shape:
+        places = np.empty((0, picked.size), np.int64)
+    else:
+        grids = [grid.reshape(-1) for grid in np.indices(picked.shape)]
+        grids[normal_dim(dim, len(shape))] = picked.reshape(-1)
+        places = np.stack(grids).astype(np.int64)
+    return make_sparse(make_tensor(places), aten.reshape(grad, (-1,)), shape, False)
+
+
 @composite(
     "gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
     samples=lambda make: [(make(3, 2), make.constant(3, 4), 1, make.ints(4, 3, 2), False)],
 )
 def gather_backward(grad, self, dim, index, sparse_grad):
     if sparse_grad:
-        raise NotImplementedError("gather: sparse_grad=True is not supported")
+        return _sparse_gradient(grad, self, dim, index)
     return aten.scatter_add_(aten.new_zeros(grad, self._array.shape), dim, index, grad)
 
 

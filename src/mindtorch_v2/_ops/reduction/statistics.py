@@ -94,13 +94,15 @@ def real_sum(product, dim, keepdim):
     return aten.sum(product, normal_dims(dim, product._array.ndim), keepdim)
 
 
-def _var_tangent(t, self, result, dim, correction, keepdim):
-    slope = var_grad(aten.ones_like(result), self, dim, correction, keepdim)
+def _var_tangent(t, self, dim, correction, keepdim):
+    dims = normal_dims(dim, self._array.ndim)
+    shape = [1 if d in dims else n for d, n in enumerate(self._array.shape) if keepdim or d not in dims]
+    slope = var_grad(aten.new_ones(aten.real(self), shape), self, dim, correction, keepdim)
     return real_sum(conj(slope) * t, dim, keepdim)
 
 
 def _std_tangent(t, self, result, dim, correction, keepdim):
-    through = _var_tangent(t, self, result, dim, correction, keepdim) / mul_number(result, 2)
+    through = _var_tangent(t, self, dim, correction, keepdim) / mul_number(result, 2)
     return aten.masked_fill(through, result == 0, 0)
 
 
@@ -231,8 +233,8 @@ def _(grads, self, dim, correction, keepdim):
 
 
 var_mean.jvp(
-    self=lambda t, self, dim, correction, keepdim, result0: (
-        _var_tangent(t, self, result0, dim, correction, keepdim),
+    self=lambda t, self, dim, correction, keepdim: (
+        _var_tangent(t, self, dim, correction, keepdim),
         _mean_tangent(t, dim, keepdim),
     )
 )

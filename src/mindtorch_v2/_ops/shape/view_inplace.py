@@ -17,6 +17,7 @@ from ..._core.storage import Storage, check_version
 from ..._core.strides import memory_of, reach_of, row_major, strided
 from ..._core.tensor import make_meta, storage_of
 from ..._core.threads import threads
+from ..._dispatch import entry_globals, registry
 from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite
 from .._support.common import normal_dim, normal_dims
@@ -194,19 +195,29 @@ def resize_as_(self, the_template, memory_format):
     return aten.resize_(self, the_template._array.shape, memory_format=memory_format)
 
 
-def _check_changeable(self):
-    """RuntimeError where `set_` would change what autograd follows. A leaf may be changed without grad mode."""
-    if not self._keys & AUTOGRAD:
+def _check_settable(self):
+    """RuntimeError for a tensor whose memory must not be replaced: in grad mode, a leaf that requires grad or a view of one."""
+    if self._keys & AUTOGRAD and threads.state.grad_enabled:
+        entry_globals.check_in_place(self)
+
+
+def _note_set(self, source=None):
+    """The history of a tensor whose memory was replaced: a leaf begins anew, another tensor has no derivative any more."""
+    keys = self._keys | (0 if source is None else source._keys)
+    if not keys & AUTOGRAD:
         return
-    if self.grad_fn is not None:
-        raise NotImplementedError("set_ on a tensor with a grad_fn: its new memory would have no history")
     if threads.state.grad_enabled:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        op = registry.packets["set_"].overloads["source_Tensor"]
+        entry_globals.record_unknown(op, (self, source), (self,))
+    elif self._keys & AUTOGRAD and self._node.is_accumulator:
+        self._keys &= ~AUTOGRAD
+        del self._node
+        entry_globals.require_grad(self)
 
 
 def _check_source(self, storage):
     """RuntimeError where a tensor must not become a view of a storage."""
-    _check_changeable(self)
+    _check_settable(self)
     if self.device != Device(storage.device):
         raise RuntimeError(
             f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
@@ -231,6 +242,7 @@ def set_source(self, source):
         raise RuntimeError(f"Could not set tensor of type {source.dtype.cpp_name} to a tensor of type {self.dtype.cpp_name}")
     _replace_storage(self, source._array, storage_of(source))
     self._keys = (self._keys & ~LAZY) | (source._keys & LAZY)
+    _note_set(self, source)
     return self
 
 
@@ -256,7 +268,9 @@ def _set_part(self, storage, storage_offset, size, stride):
     if reach > storage.nbytes:
         resize_storage(storage, reach)
     array = strided(memory_of(storage.owner)[0], dtype, size, steps, start)
-    return _replace_storage(self, _with_class(array, storage), storage)
+    _replace_storage(self, _with_class(array, storage), storage)
+    _note_set(self)
+    return self
 
 
 @composite(
@@ -288,9 +302,11 @@ def set_storage(self, source):
 
 @composite("set_(Tensor(a!) self) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_nothing(self):
-    _check_changeable(self)
+    _check_settable(self)
     if self._keys & META:
         empty = make_meta((0,), self._array.dtype)
         return _replace_storage(self, empty._array, empty._storage)
     array = np.empty(0, self._array.dtype)
-    return _replace_storage(self, array, Storage(array))
+    _replace_storage(self, array, Storage(array))
+    _note_set(self)
+    return self
