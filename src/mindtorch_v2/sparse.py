@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ._core.cpython import without_signals_at_entry
 from ._core.keys import SPARSE
 from ._core.memory_format import sparse_coo, sparse_csr
 from ._core.sparse import CompressedTensor, SparseTensor, make_compressed, make_sparse
@@ -125,6 +126,7 @@ class check_sparse_tensor_invariants:
             raise RuntimeError("This context manager instance is already activated. Use a different context manager instance.")
         self.saved_state, invariants.enabled = invariants.enabled, self.state
 
+    @without_signals_at_entry
     def __exit__(self, *error: object) -> None:
         assert self.saved_state is not None
         invariants.enabled, self.saved_state = self.saved_state, None

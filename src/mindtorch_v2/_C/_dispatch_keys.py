@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from .._core.cpython import without_signals_at_entry
 from ..amp.autocast_mode import autocast
 
 
@@ -75,6 +76,7 @@ class _ExcludeDispatchKeyGuard:
         if self._off is not None:
             self._off.__enter__()
 
+    @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
         if self._off is not None:
             self._off.__exit__(*exc)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
+
+from .._core.restoring import Actions, restoring
 
 __all__ = ["flags", "is_available", "set_flags"]
 
@@ -22,11 +23,8 @@ def set_flags(_enabled: bool) -> tuple[bool]:
     return (before,)
 
 
-@contextmanager
-def flags(enabled: bool = False) -> Iterator[None]:
+@restoring
+def flags(undo: Actions, enabled: bool = False) -> None:
     """Keep the switch inside a block, and put it back."""
-    (before,) = set_flags(enabled)
-    try:
-        yield
-    finally:
-        set_flags(before)
+    undo.append(partial(set_flags, _enabled))
+    set_flags(enabled)

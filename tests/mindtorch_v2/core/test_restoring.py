@@ -278,6 +278,7 @@ UNCHANGED = {
     "_streams.py",
     "compiler.py",
     "cuda/__init__.py",
+    "hub.py",
     "safetensors.py",
     "utils/tensorboard/writer.py",
     "profiler/cli/progress.py",
