@@ -57,12 +57,13 @@ AS_IN_TORCH: list[tuple[str, str, str]] = [
     # A function in Python that was handed something else than what it takes.
     ("AttributeError", r"torch\.(nn|masked|distributions|optim|sparse|signal|functional)", ""),
     ("AttributeError", r"torch\.(stft|istft|unravel_index|svd_lowrank|pca_lowrank)$|_output_nr", ""),
-    ("AssertionError", r"torch\.(nn|masked)\.", ""),
+    ("AssertionError", r"torch\.(nn|masked|distributions)\.", ""),
     ("AssertionError", r"torch\.(_assert|sym_ite)$", ""),
     ("AssertionError", "", "Torch not compiled with"),  # "... CUDA enabled"
     ("UFuncTypeError", "", "StrDType|DateTime64DType|M8"),  # of the argument's own operators: text and dates of NumPy's
     ("BufferError", "dlpack", ""),
     ("KeyError", r"torch\.optim\.", "params"),  # a dict in place of the parameters
+    ("KeyError", r"torch\.optim\.lr_scheduler\.", "initial_lr"),  # resumed without a state
     ("OverflowError", "", "int too big to convert"),  # a number of more than 64 bits
     ("OverflowError", r"torch\.nn\.", ""),
     ("OverflowError", r"Tensor\.__int__|torch\.sym_int$", "cannot convert float infinity"),

@@ -196,7 +196,9 @@ def _mark_views(views: Sequence[Tensor], origin: str) -> None:
     require grad, and must not be written into once grad mode is on again."""
     for view in views:
         base = view._base
-        if base is not None and not base._inference and view._array.dtype.kind in FLOATING and not view._keys & AUTOGRAD:
+        # The memory's own tensor decides: a leaf that is itself a part of one without grad has views without, too.
+        tracked = base is not None and base._keys & AUTOGRAD and not base._inference
+        if tracked and view._array.dtype.kind in FLOATING and not view._keys & AUTOGRAD:
             set_origin(view, origin)
             _give_accumulator(view)
             view._keys |= AUTOGRAD

@@ -35,6 +35,8 @@ def make_wrapper_subclass(
 
     Only what `__torch_dispatch__` answers can be computed; whatever reads its elements raises.
     """
+    if not isinstance(cls, type):
+        raise TypeError(f"_make_wrapper_subclass(): argument 'cls' must be type, not {type(cls).__name__}")
     if not hasattr(cls, "__torch_dispatch__"):
         raise RuntimeError(
             f"{cls.__name__} must define __torch_dispatch__ to be made by _make_wrapper_subclass: it has no memory of its own"

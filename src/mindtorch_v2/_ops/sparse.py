@@ -285,7 +285,10 @@ def _addmm(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     return to_dense(self) * beta + _mm(mat1, mat2) * alpha  # type: ignore[operator]
 
 
-@composite("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+@composite(
+    "_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    samples=lambda make: [(make(2, 4), make(2, 3), make(3, 4))],
+)
 def sparse_addmm(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     """`addmm` whose first matrix is sparse."""
     return aten.addmm(self, mat1, mat2, beta=beta, alpha=alpha)

@@ -90,7 +90,9 @@ def test_no_module_sets_the_umask():
 WRITERS = {
     "_core/files.py": "the writer",
     "_core/untyped_storage.py": "a file that is mapped grows",
-    "_ops/creation/from_file.py": "a file that is mapped grows",
+    "_core/shared_memory.py": "memory that processes share, where the system has it as a temporary file",
+    "multiprocessing/spawn.py": "a temporary file with what a process raised",
+    "serialization.py": "the file that torch.save's caller opened for a block of its own",
     "profiler/retention/stream_file.py": "a recording that is streamed",
     "profiler/formats/detect.py": "a temporary file for what comes out of a pipe",
     "profiler/session/execution_trace.py": "the name of a temporary file",

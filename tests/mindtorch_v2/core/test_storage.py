@@ -130,7 +130,6 @@ def test_questions(x):
         (lambda s, u: torch.UntypedStorage(2, device="meta"), NotImplementedError, "meta"),
         (lambda s, u: torch.FloatStorage.from_buffer(b"abcd"), RuntimeError, "missing required argument 'byte_order'"),
         (lambda s, u: torch.UntypedStorage.from_buffer(b"abcd", byte_order="x"), ValueError, "invalid byte_order 'x'"),
-        (lambda s, u: s.share_memory_(), NotImplementedError, "share_memory_"),
     ],
 )
 def test_what_is_refused(x, call, error, message):

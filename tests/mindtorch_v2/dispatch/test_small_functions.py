@@ -28,9 +28,9 @@ def test_grad_scaler_is_there():
     assert torch.GradScaler is torch.amp.GradScaler
 
 
-def test_modules_say_that_memory_is_not_shared():
-    with pytest.raises(NotImplementedError, match="share_memory_"):
-        nn.Linear(1, 1).share_memory()
+def test_modules_share_their_memory():
+    layer = nn.Linear(1, 1).share_memory()
+    assert all(parameter.is_shared() for parameter in layer.parameters())
 
 
 @pytest.mark.parametrize(

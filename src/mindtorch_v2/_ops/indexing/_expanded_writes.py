@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
+
+from .._support.warn import warn
 
 
 def is_expanded(out: np.ndarray[Any, Any]) -> bool:
@@ -13,13 +14,11 @@ def is_expanded(out: np.ndarray[Any, Any]) -> bool:
     return not out.flags.writeable and out.size > 0 and 0 in out.strides
 
 
-def writable(out: np.ndarray[Any, Any], name: str, form: str, depth: int) -> np.ndarray[Any, Any]:
-    """The same memory, to be written by the op `name`, which `form` calls as well; `depth` frames lie above the caller's."""
-    warnings.warn(
+def writable(out: np.ndarray[Any, Any], name: str, form: str) -> np.ndarray[Any, Any]:
+    """The same memory, to be written by the op `name`, which `form` calls as well."""
+    warn(
         f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
-        f"operation. This also applies to advanced indexing e.g. {form}",
-        UserWarning,
-        stacklevel=depth,
+        f"operation. This also applies to advanced indexing e.g. {form}"
     )
     view = out.view()
     view.flags.writeable = True

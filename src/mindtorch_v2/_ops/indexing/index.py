@@ -221,7 +221,7 @@ def put_at(out, indices, values, accumulate):
             f"{scalar_name(out)} for the destination and {scalar_name(values)} for the source."
         )
     if is_expanded(out):
-        out = writable(out, "index_put_", "tensor[indices] = tensor", 7)
+        out = writable(out, "index_put_", "tensor[indices] = tensor")
     try:
         if values.ndim > 1 and values.shape[0] == 1 and values.ndim > len(_shape_at(out, indices) or values.shape):
             raise _put_mismatch(out, indices, values)  # NumPy drops dims of size one
@@ -525,7 +525,7 @@ def _fill_index(self, dim, index, value, out):
     if not target.size and target.shape[dim]:
         return out  # torch looks at no position then
     if is_expanded(target):
-        target = writable(target, "index_fill_", "tensor[indices] = scalar", 8)
+        target = writable(target, "index_fill_", "tensor[indices] = scalar")
     try:
         target[at_dim(dim, index)] = value
     except IndexError as error:

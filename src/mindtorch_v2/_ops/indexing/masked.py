@@ -64,7 +64,7 @@ def fill_places(out, value, mask):
         np.broadcast_to(mask, out.shape)  # ValueError if it does not fit
         return
     if is_expanded(out):
-        out = writable(out, "masked_fill_", "tensor[mask] = scalar", 6)
+        out = writable(out, "masked_fill_", "tensor[mask] = scalar")
         repeated = tuple(dim for dim, stride in enumerate(out.strides) if stride == 0)
         mask = np.broadcast_to(mask, out.shape).any(axis=repeated, keepdims=True)
         out = out[tuple(slice(0, 1) if dim in repeated else slice(None) for dim in range(out.ndim))]

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
+from .._io.files import write_file
+from .._io.strict_json import dumps
 from .._io.terminal import shown
 
 _LOCATION = re.compile(r"^(.*)\((\d+)\): .*$", re.DOTALL)
@@ -304,8 +306,7 @@ def _write_report(path: str, found: dict[str, list[dict[str, Any]]]) -> None:
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             known = json.load(file)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({**known, **found}, file)
+    write_file(path, [dumps({**known, **found}).encode()])
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

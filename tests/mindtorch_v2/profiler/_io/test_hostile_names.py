@@ -166,7 +166,7 @@ def _csv(path, store):
     for row in rows[1:]:
         for title, cell in zip(rows[0], row, strict=True):
             assert not FORMULA.match(cell) or cell.lstrip("-").isdigit(), (title, cell)
-    assert {csv_cell(name) for name in NAMES} <= {row[0] for row in rows}
+    assert {csv_cell(name) for name in NAMES} <= {row[rows[0].index("name")] for row in rows}
 
 
 def _html(path, store):
@@ -336,6 +336,7 @@ COMMANDS = {
     "repair": [["{broken}", "-o", "{folder}/r\x1b.mtp"]],
     "report": [["{saved}"], ["{trace}", "-o", "{folder}/no\x1b/folder.html"]],
     "run": [["-o", "{folder}/run\x1b.mtp", "{script}"], ["{folder}/no\x1bscript.py"], ["-o", "x\x1b", "{script}"]],
+    "sql": [["{saved}", "select \x1b"]],  # with the extra, and the line that names the extra without it
     "table": [
         *(["{saved}", "-n", "-1", "--by", by] for by in ("name", "shape", "stack", "overload")),
         ["{trace}", "--corrected"],

@@ -20,7 +20,7 @@ from mindtorch_v2.profiler.formats.detect import read_any
 from mindtorch_v2.profiler.formats.saved_file import coding
 from mindtorch_v2.profiler.formats.saved_file import frames as _frames
 from mindtorch_v2.profiler.formats.saved_file.layout import STEP_LOG
-from mindtorch_v2.profiler.store.store import COLUMNS, MEMORY_COLUMNS, EventStore, ThreadInfo
+from mindtorch_v2.profiler.store.store import COLUMNS, MEMORY_COLUMNS, EventStore, InputInfo, ThreadInfo
 
 TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads")
 META = ("metadata", "trace_id", "clock_start_ns", "clock_end_ns", "wall_start_ns", "segments", "pid")
@@ -147,7 +147,7 @@ def training_like(count):
         },
         names=[f"aten::op_{i}" for i in range(90)],
         threads=[ThreadInfo(i, "t") for i in range(3)],
-        input_infos=[((), (), (), ())] * 300,
+        input_infos=[InputInfo((), (), (), ())] * 300,
     )
 
 
