@@ -11,7 +11,6 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from attacks import all_attacks, carry_out
 
-
 # These read a real clock, which a busy machine may hold up at any moment: one of three tries has to hold.
 TIMED = {"cost_of_recording", "same_code", "slowed_op", "no_advice", "fitting_advice"}
 # A few percent of 100 us cannot be measured beside other tests.
