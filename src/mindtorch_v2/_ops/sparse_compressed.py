@@ -130,7 +130,7 @@ def _inferred(layout: Any, compressed: Any, plain: Any, entries: Any) -> tuple[i
 
 
 def rebuilt(layout: Any, compressed: Any, plain: Any, entries: Any, size: Any, later: Any) -> CompressedTensor:
-    """A compressed tensor of parts that nobody has looked at; `later(check)` runs a check when their elements are there."""
+    """A compressed tensor of parts that are not checked yet; `later(check)` runs a check when their elements are there."""
     for part in (compressed, plain, entries):
         if not isinstance(part, Tensor) or isinstance(part, SparseTensor) or part._keys:
             raise RuntimeError("checkpoint makes a sparse tensor of something that is no tensor")

@@ -107,7 +107,7 @@ def wanted_location(saved: str, map_location: Any) -> str:
 
 
 def own_location(wanted: str) -> str | None:
-    """The location, if storages can be made there without asking anybody: "cpu", "meta" or a device that is loaded."""
+    """The location, if storages can be made there without a registered package: "cpu", "meta" or a device that is loaded."""
     if has_own_taggers():
         return None
     if wanted in ("cpu", "meta"):

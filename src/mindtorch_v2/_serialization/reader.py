@@ -193,7 +193,7 @@ def read_zip(file: BinaryIO, path: str | None, request: Request) -> Any:
 
     pickled = archive.get_record("data.pkl")
     result = _unpickled(io.BytesIO(pickled), len(pickled), storage, request)
-    for known in loaded.values():  # the file may be closed before somebody looks
+    for known in loaded.values():  # the file may be closed before the values are read
         if known.location != "meta":
             known.array  # noqa: B018
     return result
@@ -280,7 +280,7 @@ def read_legacy(file: BinaryIO, request: Request) -> Any:
         size = count * (1 if stored is None else stored.itemsize)
         target = buffers.get(key)
         if target is None or target.nbytes != size:
-            target = np.zeros(size, np.uint8)  # nobody looks at it: it is on no device that has memory
+            target = np.zeros(size, np.uint8)  # never read: its device has no memory
         fill(file, target, f"of storage {key}")
     for action in actions:
         action()

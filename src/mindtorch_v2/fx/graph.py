@@ -239,7 +239,7 @@ class _Writer:
                 continue
             done = last_uses.get(node, [])
             if node.op not in ("placeholder", "output") and not node.users:
-                done = [*done, node]  # nobody takes it: it goes at once
+                done = [*done, node]  # its result is not used: it is freed at once
             if node.op == "placeholder":
                 lines.append(statement + "\n")
             elif done and node.op != "output":
@@ -309,7 +309,7 @@ def _hashable(obj: Any) -> bool:
 
 
 def _last_uses(nodes: _Nodes) -> dict[Node, list[Node]]:
-    """By node: those whose results nobody takes any more once it has run."""
+    """By node: those whose results are not used any more once it has run."""
     seen: set[Node] = set()
     ends: dict[Node, list[Node]] = {}
     for user in reversed(nodes):
@@ -523,7 +523,7 @@ class Graph:
         self._insert = insert if insert == n.prepend else behind
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Erase nodes whose result nobody takes and that have no other effect. Returns whether there were any."""
+        """Erase nodes whose result is not used and that have no other effect. Returns whether there were any."""
         impure = Node.is_impure if is_impure_node is None else is_impure_node
         changed = False
         for node in reversed(self.nodes):

@@ -22,7 +22,7 @@ _side_effectful_functions: set[Callable[..., Any]] = {print}
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function as one whose calls stay in a graph although nobody uses their result."""
+    """Mark a function as one whose calls stay in a graph although their result is not used."""
     _side_effectful_functions.add(fn)
     return fn
 
@@ -262,7 +262,7 @@ class Node:
     # ------------------------------------------------------------------ what it is
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether the node must stay in the graph although nobody uses it."""
+        """Whether the node must stay in the graph although its result is not used."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":

@@ -46,7 +46,7 @@ class _Matcher:
         self.anchor = result
 
     def match(self, node: Node) -> dict[Node, Node] | None:
-        """The node for each of the pattern's, if the pattern ends at this one and nobody else uses what is inside."""
+        """The node for each of the pattern's, if the pattern ends at this one and nothing outside uses what is inside."""
         found: dict[Node, Node] = {}
         if not self._same(self.anchor, node, found):
             return None

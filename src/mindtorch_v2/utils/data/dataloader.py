@@ -293,7 +293,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._workers = []
         for i in range(loader.num_workers):
             tasks = context.Queue()
-            tasks.cancel_join_thread()  # a program that ends does not wait for tasks that nobody takes
+            tasks.cancel_join_thread()  # a program that ends does not wait for tasks that no worker takes
             process = context.Process(
                 target=worker.run,
                 daemon=True,

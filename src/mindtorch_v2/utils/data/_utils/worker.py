@@ -98,7 +98,7 @@ def run(
         try:
             task = tasks.get(timeout=MP_STATUS_CHECK_INTERVAL)
         except queue.Empty:
-            if os.getppid() != parent:  # nobody waits any more
+            if os.getppid() != parent:  # the loader is gone
                 return
             continue
         if task is None:
