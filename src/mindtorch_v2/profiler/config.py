@@ -279,3 +279,13 @@ def filtered_out(filters: Mapping[ProfilerActivity, Iterable[str]]) -> list[str]
 def device_of(activities: Iterable[ProfilerActivity]) -> str | None:
     """The device of the first activity that is not the CPU's, None if there is none."""
     return next((device for activity, device in _DEVICES.items() if activity in activities), None)
+
+
+# What `mtprof run` and `%%profile` call what can be recorded: option -> argument of profile().
+RECORD_OPTIONS = {
+    "stack": "with_stack",
+    "memory": "profile_memory",
+    "shapes": "record_shapes",
+    "modules": "with_modules",
+    "flops": "with_flops",
+}

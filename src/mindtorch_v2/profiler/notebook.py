@@ -12,17 +12,10 @@ from types import FunctionType
 from typing import Any
 
 from ._io.markup import html_text
+from .config import RECORD_OPTIONS
 from .profiler import profile
 from .recording.python_calls.stream import OUTERMOST
 
-# option -> argument of profile()
-_OPTIONS = {
-    "stack": "with_stack",
-    "memory": "profile_memory",
-    "shapes": "record_shapes",
-    "modules": "with_modules",
-    "flops": "with_flops",
-}
 _HEIGHT = 700  # of a report in a cell, in pixels
 
 
@@ -45,7 +38,7 @@ class _Report:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="%%profile", description="Profile the cell.", exit_on_error=False, add_help=False)
-    for option, keyword in _OPTIONS.items():
+    for option, keyword in RECORD_OPTIONS.items():
         parser.add_argument(f"--{option}", action="store_true", help=f"profile({keyword}=True)")
     parser.add_argument("--all", action="store_true", help="all of these")
     parser.add_argument("--report", action="store_true", help="show the report instead of the table")
@@ -70,7 +63,7 @@ def profile_cell(shell: Any, line: str, cell: str) -> Any:
         raise ValueError(f"%%profile: {args.name!r} is no name of a variable")
     source = shell.transform_cell(cell)
     body, value = _compiled(source, _file_name(shell, source))
-    options = {keyword: getattr(args, option) or args.all for option, keyword in _OPTIONS.items()}
+    options = {keyword: getattr(args, option) or args.all for option, keyword in RECORD_OPTIONS.items()}
     last, namespace = None, shell.user_ns
     # Functions, since exec() and eval() would be rows of the recording. Code of a module has its globals as locals.
     run_body = FunctionType(body, namespace)

@@ -123,11 +123,12 @@ def _devices(store: EventStore) -> Columns:
     """`device_type` by torch's name, and `device` as a tensor's is written: cpu, npu:0."""
     places = store.device_type.astype(np.int64) << 32 | np.maximum(store.device_index, 0) * (store.device_type != 0)
     known, codes = np.unique(places, return_inverse=True)
-    texts = [_device_text(_DEVICES[place >> 32], place & 0xFFFFFFFF) for place in known.tolist()]
+    texts = [device_text(_DEVICES[place >> 32], place & 0xFFFFFFFF) for place in known.tolist()]
     return {"device_type": Coded(store.device_type, _DEVICES), "device": Coded(codes, texts)}
 
 
-def _device_text(device_type: str, index: int) -> str:
+def device_text(device_type: str, index: int) -> str:
+    """A device as tensors write it: cpu, npu:0."""
     return "cpu" if device_type == "CPU" else f"{device_type.lower()}:{index}"
 
 

@@ -14,7 +14,7 @@ from . import columns
 from .averages import FunctionEventAvg
 from .columns import Coded, Columns
 from .event_list import EventList
-from .events import DeviceType, FunctionEvent
+from .events import FunctionEvent
 
 Table = dict[str, list[Any]]
 Reader = Callable[[Any], Any]
@@ -47,9 +47,7 @@ _EVENT_COLUMNS: Mapping[str, Reader | None] = {
     "kind": lambda event: event["kind"],
     "thread": None,
     "device_type": lambda event: event.device_type.name,
-    "device": lambda event: (
-        "cpu" if event.device_type == DeviceType.CPU else f"{event.device_type.name.lower()}:{event.device_index}"
-    ),
+    "device": lambda event: columns.device_text(event.device_type.name, event.device_index),
     "device_index": None,
     "start_us": lambda event: event.time_range.start,
     "end_us": lambda event: event.time_range.end,

@@ -12,19 +12,12 @@ from typing import NamedTuple
 
 from ... import profiler
 from ..._io.terminal import shown
+from ...config import RECORD_OPTIONS
 from .. import run_script, signals
 from ..exit_codes import FINE, NOTHING, USAGE, Failure
 
 EXAMPLE = "mtprof run --shapes --memory -o train.mtp train.py --epochs 1"
 
-# option -> argument of profile()
-_OPTIONS = {
-    "stack": "with_stack",
-    "memory": "profile_memory",
-    "shapes": "record_shapes",
-    "modules": "with_modules",
-    "flops": "with_flops",
-}
 _ENDINGS = (".mtp", ".json", ".json.gz", ".html")
 _HELP = {
     "stack": "Python calls and source lines",
@@ -130,7 +123,7 @@ _COST_NOT_KNOWN = "What PyTorch's profiler costs is not known."
 
 def _session(args: argparse.Namespace, schedule: _Schedule | None) -> run_script.Session:
     """The profiler that the arguments ask for."""
-    options = {keyword: getattr(args, option) or args.all for option, keyword in _OPTIONS.items()}
+    options = {keyword: getattr(args, option) or args.all for option, keyword in RECORD_OPTIONS.items()}
     if args.torch:
         from ..run_torch import TorchSession  # here, because few runs are of PyTorch
 
