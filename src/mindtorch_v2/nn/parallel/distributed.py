@@ -1,17 +1,215 @@
-"""DistributedDataParallel: a name to import; there are no process groups."""
+"""DistributedDataParallel: a module whose gradients are averaged over the processes of a group."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from ..._autograd.grad_mode import is_grad_enabled, no_grad
+from ..._core.restoring import Actions, RestoringScope, restoring
+from ..._core.tensor import Tensor
+from ..._dispatch.observer import span
 from ..modules.module import Module
+from ._reducer import Reducer
 
 __all__ = ["DistributedDataParallel"]
 
+_BUCKET_CAP_MB = 25
+_BROADCAST_BYTES = 250 << 20
+
 
 class DistributedDataParallel(Module):
-    """Needs a process group, which this runtime does not have."""
+    """Runs a module on this process's part of a batch; after backward() every process has the mean of all gradients.
 
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
+    Parameters and buffers are those of the group's first process from the start. `no_sync()` leaves the averaging to a later
+    backward pass, which then averages all that has been added up.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool | None = None,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+        bucket_cap_mb_list: list[int] | None = None,
+        batched_grad_copy: bool = False,
+        forward_sync_buffers: bool | None = None,
+    ) -> None:
+        from ...distributed._groups import group_or_default
+
         super().__init__()
-        raise NotImplementedError("DistributedDataParallel: there are no process groups")
+        _refuse(
+            delay_all_reduce_named_params=delay_all_reduce_named_params,
+            param_to_hook_all_reduce=param_to_hook_all_reduce,
+            mixed_precision=mixed_precision,
+            device_mesh=device_mesh,
+            skip_all_reduce_unused_params=skip_all_reduce_unused_params,
+            bucket_cap_mb_list=bucket_cap_mb_list,
+            batched_grad_copy=batched_grad_copy,
+            forward_sync_buffers=forward_sync_buffers,
+        )
+        self.process_group = group_or_default(process_group)
+        if device_ids or output_device is not None:
+            raise ValueError(
+                "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device "
+                f"GPU modules or CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module "
+                f"parameters { {parameter.device for parameter in module.parameters()} }."
+            )
+        if bucket_cap_mb is not None and bucket_cap_mb <= 0:
+            raise ValueError("bucket_cap_mb must be positive")
+        ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        named = [(name, each) for name, each in module.named_parameters() if name not in ignored]
+        trained = [(name, each) for name, each in named if each.requires_grad]
+        if not trained:
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
+            )
+        self.dim = dim
+        self.module = module
+        self.device, self.device_ids, self.output_device = trained[0][1].device, None, None
+        self.broadcast_buffers = True if broadcast_buffers is None else broadcast_buffers
+        self.find_unused_parameters = find_unused_parameters
+        self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self.parameters_to_ignore = ignored
+        if init_sync:
+            self._broadcast([each for _, each in named] + self._buffers_to_sync())
+        self.reducer = Reducer(
+            [each for _, each in trained],
+            [name for name, _ in trained],
+            self.process_group,
+            round((bucket_cap_mb or _BUCKET_CAP_MB) * (1 << 20)),
+            find_unused=find_unused_parameters and not static_graph,
+            as_views=gradient_as_bucket_view,
+            static_graph=static_graph,
+        )
+
+    # ------------------------------------------------------------------ forward
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Run the module; where gradients will be averaged, its backward pass does it."""
+        with span("DistributedDataParallel.forward"):
+            trains = is_grad_enabled() and self.require_backward_grad_sync
+            if self.will_sync_module_buffers():
+                self._broadcast(self._buffers_to_sync())
+            output = self.module(*inputs, **kwargs)
+            if trains:
+                self.require_forward_param_sync = True
+                self.reducer.prepare(list(_tensors(output)))
+            else:
+                self.require_forward_param_sync = False
+            return output
+
+    def will_sync_module_buffers(self) -> bool:
+        """Whether the next forward pass begins with the buffers of the group's first process."""
+        return self.require_forward_param_sync and self.broadcast_buffers and bool(self._buffers_to_sync())
+
+    def _buffers_to_sync(self) -> list[Tensor]:
+        return [each for name, each in self.module.named_buffers() if name not in self.parameters_to_ignore]
+
+    def _broadcast(self, tensors: list[Tensor]) -> None:
+        """Give tensors the values of the group's first process, some of one dtype at a time."""
+        # Not at import: torch.save() imports nn for parameters, and _utils imports how they are loaded.
+        from ..._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+        from ...distributed import broadcast
+
+        with no_grad():
+            for part in _parts(tensors):
+                flat = _flatten_dense_tensors(part)
+                broadcast(flat, group=self.process_group, group_src=0)
+                for tensor, value in zip(part, _unflatten_dense_tensors(flat, part), strict=True):
+                    tensor.copy_(value)
+
+    # ------------------------------------------------------------------ averaging
+
+    def no_sync(self) -> RestoringScope[None]:
+        """Gradients of forward passes in this block are added up here, and averaged by the first backward pass after it."""
+        return _without_averaging(self)
+
+    def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
+        """Have `hook(state, bucket)` reduce each bucket: it returns a future of a tensor like `bucket.buffer()`."""
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self.reducer._hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self.reducer.set_hook(state, hook)
+
+    def _set_static_graph(self) -> None:
+        self.static_graph = self.reducer._static = True
+        self.reducer._find_unused = False
+
+    def join(self, *args: Any, **kwargs: Any) -> Any:
+        """NotImplementedError: processes must have the same number of batches."""
+        raise NotImplementedError("DistributedDataParallel.join: give every process the same number of batches")
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
+        module._ddp_params_and_buffers_to_ignore = set(params_and_buffers_to_ignore)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy or a pickle is made without the group and the reducer, which belong to this process."""
+        state = copy.copy(self.__dict__)
+        del state["process_group"], state["reducer"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        raise NotImplementedError("a DistributedDataParallel is not unpickled: wrap its module again")
+
+
+@restoring
+def _without_averaging(undo: Actions, module: DistributedDataParallel) -> None:
+    undo.append(partial(setattr, module, "require_backward_grad_sync", module.require_backward_grad_sync))
+    module.require_backward_grad_sync = False
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in a module's output: in lists, tuples, dicts and objects with fields, as libraries return."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _tensors(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _tensors(each)
+    elif hasattr(value, "__dataclass_fields__"):
+        for name in value.__dataclass_fields__:
+            yield from _tensors(getattr(value, name))
+
+
+def _refuse(**arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value:
+            raise NotImplementedError(f"DistributedDataParallel({name}=)")
+
+
+def _parts(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
+    """Tensors of one dtype at a time, and not too many bytes."""
+    by_dtype: dict[Any, list[Tensor]] = {}
+    for tensor in tensors:
+        by_dtype.setdefault(tensor.dtype, []).append(tensor)
+    for group in by_dtype.values():
+        part, size = [], 0
+        for tensor in group:
+            part.append(tensor)
+            size += tensor.numel() * tensor.element_size()
+            if size >= _BROADCAST_BYTES:
+                yield part
+                part, size = [], 0
+        if part:
+            yield part

@@ -1,0 +1,300 @@
+"""The engine on MPI: mpi4py and any MPI library that it finds, MPICH's wheel by default.
+
+Every operation is a non-blocking one of MPI. Reductions of large buffers go in pieces, one after another: whole, they leave the
+processor's caches between the steps of MPI's algorithm (32 MB in pieces of 16 MB take about half the time).
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import os
+import re
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._engine import Buffer, Done, Request, as_bytes
+from ._errors import DistBackendError, DistStoreError
+from ._pmi import LAUNCHER_VARIABLES, PmiServer
+from ._stores import PrefixStore, Store
+
+_PIECE_BYTES = 16 << 20
+_THREAD_MULTIPLE = 3
+_FINALIZE_S = 10.0  # that a process waits for the others before it leaves MPI
+
+NEEDED = (
+    "torch.distributed needs MPI for more than one process: pip install 'mindtorch_v2[distributed]' installs mpi4py and MPICH, "
+    "or install mpi4py for the MPI of this machine"
+)
+
+
+class _Job(NamedTuple):
+    """The processes that MPI was started with: once in a process's life."""
+
+    world: Any  # mpi4py's COMM_WORLD
+    rank: int
+    size: int
+
+
+class _Started:
+    job: _Job | None = None
+    failed = False  # an operation did not end: leaving MPI would wait for ever
+
+
+def launched() -> bool:
+    """Whether mpiexec, srun or another process manager of MPI started this process."""
+    return any(name in os.environ for name in LAUNCHER_VARIABLES)
+
+
+def _import_mpi() -> Any:
+    try:
+        import mpi4py
+    except ImportError as error:
+        raise ImportError(NEEDED) from error
+    if "mpi4py.MPI" not in sys.modules:
+        # Initialized below, by a call that lets other threads run; finalized at exit for the same reason.
+        mpi4py.rc.initialize = False
+        mpi4py.rc.finalize = False
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise ImportError(f"{NEEDED}; mpi4py finds no library of it: {error}") from error
+    return MPI
+
+
+def _library() -> ctypes.CDLL:
+    """MPI's library as mpi4py has loaded it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            if re.search(r"/libmpi(_abi)?\.so[.\d]*$", line):
+                return ctypes.CDLL(line.split(maxsplit=5)[-1])
+    return ctypes.CDLL(None)
+
+
+def start_launched() -> _Job:
+    """Start MPI as the launcher of this process says; its rank and the number of processes."""
+    if _Started.job is None:
+        _Started.job = _start(None, -1, -1, timedelta(0))
+    return _Started.job
+
+
+def start(store: Store, rank: int, size: int, timeout: timedelta) -> Communicator:
+    """The communicator of all processes, whose ranks and addresses the store holds unless a launcher of MPI knows them."""
+    job = _Started.job
+    if job is None:
+        job = _Started.job = _start(store, rank, size, timeout)
+    if (job.rank, job.size) != (rank, size):
+        raise DistBackendError(
+            f"MPI was started in this process as rank {job.rank} of {job.size}, and cannot be as rank {rank} of {size}: "
+            "MPI starts once in a process. Start another process for another set of ranks"
+        )
+    return Communicator(job.world.Dup())
+
+
+def _start(store: Store | None, rank: int, size: int, timeout: timedelta) -> _Job:
+    """Start MPI: by a store, or as a launcher says that started this process."""
+    mpi = _import_mpi()
+    if mpi.Is_initialized():
+        return _Job(mpi.COMM_WORLD, mpi.COMM_WORLD.rank, mpi.COMM_WORLD.size)
+    server = meeting = None
+    if store is not None and not launched():
+        meeting = PrefixStore("mpi", store)
+        if rank == 0:
+            meeting.set("job", f"mindtorch-{uuid.uuid4().hex}")
+        server = PmiServer(meeting.clone(), rank, size, meeting.get("job").decode(), timeout)
+        server.start()
+    provided = ctypes.c_int()
+    code = _library().MPI_Init_thread(None, None, _THREAD_MULTIPLE, ctypes.byref(provided))
+    if server is not None:
+        server.clear_environment()
+    if code or provided.value < _THREAD_MULTIPLE:
+        cause = server.error if server is not None else None
+        raise DistBackendError(
+            f"rank {rank} of {size}: MPI could not be started (code {code}, threads {provided.value}): "
+            f"{cause or 'no reason given'}"
+        ) from cause
+    world = mpi.COMM_WORLD
+    world.Set_errhandler(mpi.ERRORS_RETURN)
+    atexit.register(_finalize, server, meeting, rank, size)
+    return _Job(world, world.rank, world.size)
+
+
+def _finalize(server: PmiServer | None, store: Store | None, rank: int, size: int) -> None:
+    """Leave MPI, if all processes do: otherwise it would wait for those that are gone."""
+    _leave(store, rank, size)
+    if server is not None:
+        server.answer_in_advance()
+
+
+def _leave(store: Store | None, rank: int, size: int) -> None:
+    if _Started.failed:
+        _remove_shared_memory()
+        return
+    if store is not None:
+        try:
+            store.barrier("leaving", size, timedelta(seconds=_FINALIZE_S))
+        except (DistStoreError, RuntimeError):  # a process died, or the store with its process
+            _remove_shared_memory()
+            return
+    _library().MPI_Finalize()  # by ctypes, so that the thread that answers PMI can run
+    if store is not None:
+        with contextlib.suppress(DistStoreError, RuntimeError):
+            if store.add("left", 1) == size:
+                store.set("all left", "1")
+            if rank == 0:  # it may serve the store, which the others need until they have left
+                store.wait(["all left"], timedelta(seconds=_FINALIZE_S))
+
+
+def _remove_shared_memory() -> None:
+    """Remove the names of the memory that MPICH shares between processes, as it does where all of them leave it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            if re.search(r" /dev/shm/mpich_shm_\w+$", line):
+                Path(line.split(maxsplit=5)[-1]).unlink(missing_ok=True)
+
+
+def fail() -> None:
+    """Note that an operation did not end, so that the process will not wait for others when it ends."""
+    _Started.failed = True
+
+
+class _MpiRequest:
+    """A request of MPI's, and what it reads and writes."""
+
+    def __init__(self, request: Any, *kept: Any) -> None:
+        self._request, self._kept = request, kept
+        self._done = False
+        self._source = -1
+
+    def test(self) -> bool:
+        """Whether MPI is done with it."""
+        if not self._done:
+            mpi = _import_mpi()
+            status = mpi.Status()
+            try:
+                self._done = self._request.Test(status)
+            except mpi.Exception as error:
+                raise DistBackendError(f"MPI: {error}") from error
+            if self._done:
+                self._source = status.source
+                self._kept = ()
+        return self._done
+
+    def source(self) -> int:
+        """The rank that a message came from."""
+        return self._source
+
+
+class _Pieces:
+    """Operations on the parts of a buffer, one after another."""
+
+    def __init__(self, buffer: Buffer, begin: Callable[[Buffer], Any]) -> None:
+        step = max(_PIECE_BYTES // buffer.itemsize, 1)
+        self._rest = [buffer[at : at + step] for at in range(0, buffer.size, step)][::-1]
+        self._begin = begin
+        self._current = _MpiRequest(begin(self._rest.pop()), buffer)
+
+    def test(self) -> bool:
+        """Whether the last one is done; begins the next one where one is."""
+        while self._current.test():
+            if not self._rest:
+                return True
+            self._current = _MpiRequest(self._begin(self._rest.pop()))
+        return False
+
+    def source(self) -> int:
+        """-1: it is no message."""
+        return -1
+
+
+class Communicator:
+    """`_engine.Communicator` on one of MPI's."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self._mpi = _import_mpi()
+        self.rank: int = comm.rank
+        self.size: int = comm.size
+
+    def _op(self, name: str) -> Any:
+        return getattr(self._mpi, {"PRODUCT": "PROD"}.get(name, name))
+
+    def all_reduce(self, buffer: Buffer, op: str) -> Request:
+        """Allreduce in place."""
+        mpi_op = self._op(op)
+        return self._pieces(buffer, lambda part: self._comm.Iallreduce(self._mpi.IN_PLACE, part, mpi_op))
+
+    def reduce(self, buffer: Buffer, op: str, root: int) -> Request:
+        """Reduce, in place at the root."""
+        mpi_op = self._op(op)
+        if self.rank == root:
+            return self._pieces(buffer, lambda part: self._comm.Ireduce(self._mpi.IN_PLACE, part, mpi_op, root))
+        return self._pieces(buffer, lambda part: self._comm.Ireduce(part, None, mpi_op, root))
+
+    def broadcast(self, buffer: Buffer, root: int) -> Request:
+        """Bcast."""
+        return self._pieces(as_bytes(buffer), lambda part: self._comm.Ibcast(part, root))
+
+    def _pieces(self, buffer: Buffer, begin: Callable[[Buffer], Any]) -> Request:
+        flat = buffer.reshape(-1)
+        return _Pieces(flat, begin) if flat.size else Done()
+
+    def all_gather(self, part: Buffer, parts: Buffer) -> Request:
+        """Allgather."""
+        part, parts = as_bytes(part), as_bytes(parts)
+        return _MpiRequest(self._comm.Iallgather(part, parts), part, parts)
+
+    def gather(self, part: Buffer, parts: Buffer | None, root: int) -> Request:
+        """Gather."""
+        part, whole = as_bytes(part), None if parts is None else as_bytes(parts)
+        return _MpiRequest(self._comm.Igather(part, whole, root), part, whole)
+
+    def scatter(self, parts: Buffer | None, part: Buffer, root: int) -> Request:
+        """Scatter."""
+        part, whole = as_bytes(part), None if parts is None else as_bytes(parts)
+        return _MpiRequest(self._comm.Iscatter(whole, part, root), part, whole)
+
+    def all_to_all(self, sent: Buffer, counts: Sequence[int], received: Buffer, received_counts: Sequence[int]) -> Request:
+        """Alltoallv, in bytes."""
+        width = sent.itemsize
+        sent, received = as_bytes(sent), as_bytes(received)
+        specs = [
+            [buffer, ([count * width for count in each], list(np.cumsum([0, *each[:-1]]) * width)), self._mpi.BYTE]
+            for buffer, each in ((sent, list(counts)), (received, list(received_counts)))
+        ]
+        return _MpiRequest(self._comm.Ialltoallv(*specs), sent, received)
+
+    def send(self, buffer: Buffer, peer: int, tag: int) -> Request:
+        """Isend."""
+        buffer = as_bytes(buffer)
+        return _MpiRequest(self._comm.Isend(buffer, peer, tag), buffer)
+
+    def receive(self, buffer: Buffer, peer: int | None, tag: int) -> Request:
+        """Irecv."""
+        buffer = as_bytes(buffer)
+        source = self._mpi.ANY_SOURCE if peer is None else peer
+        return _MpiRequest(self._comm.Irecv(buffer, source, tag), buffer)
+
+    def barrier(self) -> Request:
+        """Ibarrier."""
+        return _MpiRequest(self._comm.Ibarrier())
+
+    def subgroup(self, ranks: Sequence[int], key: int) -> Communicator:
+        """Create_group: the ranks in it take part, and no others."""
+        group = self._comm.group.Incl(list(ranks))
+        try:
+            comm = self._comm.Create_group(group, key % (1 << 15))
+        finally:
+            group.Free()
+        comm.Set_errhandler(self._mpi.ERRORS_RETURN)
+        return Communicator(comm)
+
+    def close(self) -> None:
+        """Nothing is freed: MPI frees a communicator together with all its processes, which may be gone."""

@@ -1,0 +1,1 @@
+"""torch.distributed.algorithms: what communication hooks do with buckets of gradients."""
