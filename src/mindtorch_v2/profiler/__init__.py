@@ -1,4 +1,5 @@
-"""torch.profiler's public names, and this project's own: load, from_torch, diff, validate, live_tensors, serve_on_demand."""
+"""torch.profiler's public names, and this project's own: load, from_torch, diff, validate, live_tensors, and for
+processes that run serve_on_demand, arm, disarm, listen."""
 
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ from .views.events import DeviceType
 if TYPE_CHECKING:
     from .formats import TraceError
     from .formats.validate import validate
+    from .live.environment import arm, disarm
+    from .live.page import listen
     from .notebook import load_ipython_extension, unload_ipython_extension
     from .on_demand import serve_on_demand
     from .results.loaded import load
@@ -36,10 +39,13 @@ __all__ = [
     "TraceError",
     "_ExperimentalConfig",
     "_KinetoProfile",
+    "arm",
     "diff",
+    "disarm",
     "from_torch",
     "itt",
     "kineto_available",
+    "listen",
     "live_tensors",
     "load",
     "load_ipython_extension",
@@ -58,8 +64,11 @@ __all__ = [
 # Imported when first used: most processes read no files.
 _LAZY = {
     "TraceError": "formats",
+    "arm": "live.environment",
     "diff": "session.compare",
+    "disarm": "live.environment",
     "from_torch": "results.torch_profiles",
+    "listen": "live.page",
     "live_tensors": "session.live_tensors",
     "load": "results.loaded",
     "load_ipython_extension": "notebook",

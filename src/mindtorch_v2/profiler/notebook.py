@@ -14,7 +14,10 @@ from typing import Any
 from ._io.markup import html_text
 from .config import RECORD_OPTIONS
 from .profiler import profile
+from .recording.hidden_threads import hide_threads_of
 from .recording.python_calls.stream import OUTERMOST
+from .report.flame_svg import flame_graph
+from .views.event_list import EventList
 
 _HEIGHT = 700  # of a report in a cell, in pixels
 
@@ -36,11 +39,26 @@ class _Report:
         return f"<report of a profile, {len(self._page):,} characters>"
 
 
+class _WithFlames:
+    """Averages and a flame graph as a cell's output."""
+
+    def __init__(self, averages: EventList, prof: profile) -> None:
+        self._averages = averages
+        self._flames = flame_graph(prof._recording())
+
+    def _repr_html_(self) -> str:
+        return f"{self._averages._repr_html_()}\n{self._flames}"
+
+    def __repr__(self) -> str:
+        return self._averages.table(sort_by="self_cpu_time_total", row_limit=10)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="%%profile", description="Profile the cell.", exit_on_error=False, add_help=False)
     for option, keyword in RECORD_OPTIONS.items():
         parser.add_argument(f"--{option}", action="store_true", help=f"profile({keyword}=True)")
     parser.add_argument("--all", action="store_true", help="all of these")
+    parser.add_argument("--flame", action="store_true", help="show a flame graph below the table")
     parser.add_argument("--report", action="store_true", help="show the report instead of the table")
     parser.add_argument("--save", metavar="FILE", default=None, help="also write the recording to a file, .mtp")
     parser.add_argument("name", nargs="?", default=None, help="a variable for the profile")
@@ -81,7 +99,10 @@ def profile_cell(shell: Any, line: str, cell: str) -> Any:
         prof.save(args.save)
     if last is not None:
         shell.displayhook(last)
-    return _Report(_page(prof)) if args.report else prof.key_averages()
+    if args.report:
+        return _Report(_page(prof))
+    averages = prof.key_averages()
+    return _WithFlames(averages, prof) if args.flame else averages
 
 
 def _compiled(source: str, name: str) -> tuple[Any, Any]:
@@ -114,7 +135,9 @@ OUTERMOST.add(profile_cell.__code__)
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register `%%profile`: what `%load_ext mindtorch_v2.profiler` calls."""
+    """Register `%%profile`: what `%load_ext mindtorch_v2.profiler` calls. The kernel's threads are not recorded any more."""
+    hide_threads_of("ipykernel")
+    hide_threads_of("IPython")
     shell.register_magic_function(lambda line, cell: profile_cell(shell, line, cell), "cell", "profile")
 
 

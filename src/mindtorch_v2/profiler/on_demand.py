@@ -18,6 +18,7 @@ from typing import Any
 
 from .config import _ExperimentalConfig
 from .profiler import profile
+from .recording.hidden_threads import hide_thread
 from .session.turns import MOST_WAITED_S, Turns, in_turn
 
 _POLL_S = 0.2
@@ -35,13 +36,16 @@ class OnDemand:
     the folder for temporary files, and a warning says where it is.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], options: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], options: dict[str, Any], on_dump: Callable[[str], None] | None = None
+    ) -> None:
         self.folder = os.fspath(folder)
         self.dumps: list[str] = []
         self._options = options
         self._profile: profile | None = None
         self._kept: list[tuple[profile, str]] = []  # with the file name of each
         self._turns = Turns()
+        self._on_dump = on_dump
         self._on_close: list[Callable[[], None]] = []
         self._process = os.getpid()
         self._count = 0
@@ -61,9 +65,9 @@ class OnDemand:
     def start(self) -> None:
         """Begin to record every thread; nothing happens if it records already."""
         if self._profile is None and self._process == os.getpid():  # a forked child has no triggers
-            config = _ExperimentalConfig(profile_all_threads=True)
-            prof = profile(experimental_config=config, **self._options)
+            prof = _of_all_threads(self._options)
             prof.start()
+            self._steps = call_after_steps(prof.step)
             self._profile = prof  # only now: `recording` is not to be true before it is
 
     @in_turn
@@ -75,6 +79,7 @@ class OnDemand:
         prof = self._profile
         if prof is None or self._process != os.getpid():
             return None
+        self._steps.remove()
         prof.stop()
         stamp = time.strftime("%Y%m%d-%H%M%S")
         self._kept.append((prof, f"on-demand-{os.getpid()}-{stamp}-{self._count}.mtp"))
@@ -117,6 +122,8 @@ class OnDemand:
                 raise
             self._kept.pop(0)
             self.dumps.append(path)
+            if self._on_dump is not None:
+                self._on_dump(path)
 
     def close(self) -> None:
         """Remove the triggers, and write a recording that runs and those that could not be written before."""
@@ -155,23 +162,26 @@ def serve_on_demand(
     folder: str | os.PathLike[str] = ".",
     slow_step: float | None = None,
     slow_steps_recorded: int = 5,
+    on_dump: Callable[[str], None] | None = None,
     **options: Any,
 ) -> OnDemand:
     """Let a running process be profiled: no daemon, no port.
 
-    trigger: a signal number (`kill -USR1 <pid>` starts, a second one stops and writes), or a path: creating or touching
-    that file does the same. slow_step: record the next `slow_steps_recorded` steps whenever a step (counted by the
-    optimizers) took more than this many times the median of the last ones. Files go to `folder`; `options` are those of
-    profile(). A signal needs the main thread, as Python has it.
+    trigger: a signal, as number or name ("USR1": `kill -USR1 <pid>` starts, a second one stops and writes), or a path:
+    creating or touching that file does the same; a file that has a signal's name is "./USR1". slow_step: record the next
+    `slow_steps_recorded` steps whenever a step (counted by the optimizers) took more than this many times the median of the
+    last ones. Files go to `folder`, each of them complete as soon as it has its name; on_dump is called with the path of
+    each. `options` are those of profile(). A signal needs the main thread, as Python has it.
     """
     if trigger is None and slow_step is None:
         raise ValueError("serve_on_demand needs a signal, a path or slow_step to be asked by")
+    trigger = _signal_or_path(trigger)
     if slow_step is not None and slow_step <= 1:
         raise ValueError(f"slow_step must be more than 1, got {slow_step}")
     if not os.path.isdir(folder):
         raise NotADirectoryError(f"there is no folder {os.fspath(folder)!r} to write to")
     profile(**options)  # so that wrong options raise now, not at the first trigger
-    served = OnDemand(folder, options)
+    served = OnDemand(folder, options, on_dump)
     try:
         touched = None if trigger is None or isinstance(trigger, int) else _Touched(os.fspath(trigger))
         worker = _Worker(served, touched)
@@ -184,6 +194,44 @@ def serve_on_demand(
         served.close()
         raise
     return served
+
+
+def _signal_or_path(trigger: int | str | os.PathLike[str] | None) -> int | str | os.PathLike[str] | None:
+    """The trigger, where it is the name of a signal as its number. ValueError for a number that is no signal."""
+    if isinstance(trigger, int):
+        return signal.Signals(trigger)
+    if not isinstance(trigger, str):
+        return trigger
+    return signal.Signals.__members__.get(trigger, signal.Signals.__members__.get(f"SIG{trigger}", trigger))
+
+
+def _of_all_threads(options: dict[str, Any]) -> profile:
+    return profile(experimental_config=_ExperimentalConfig(profile_all_threads=True), **options)
+
+
+def call_after_steps(function: Callable[[], None]) -> Any:
+    """Call a function after every step of every optimizer, until remove() of what is returned."""
+    from ..optim.optimizer import call_after_steps as register  # here, because few processes need it
+
+    return register(function)
+
+
+def recorded_file(path: str, options: dict[str, Any], wait: Callable[[profile], object]) -> profile:
+    """Record all threads but this one while wait() runs, with steps of optimizers as steps; the file is whole on return.
+
+    wait() is called with the profile, whose step_num counts. The calling thread is one of the profiler's from now on.
+    """
+    hide_thread()
+    prof = _of_all_threads(options)
+    prof.start()
+    steps = call_after_steps(prof.step)
+    try:
+        wait(prof)
+    finally:
+        steps.remove()
+        prof.stop()
+    prof.save(path)
+    return prof
 
 
 class _Worker:
@@ -209,6 +257,7 @@ class _Worker:
         self._thread.join(MOST_WAITED_S)
 
     def _work(self) -> None:
+        hide_thread()
         retried = time.monotonic()
         while not self._ending:
             try:
@@ -287,8 +336,6 @@ class SlowSteps:
 
 
 def _on_slow_steps(served: OnDemand, times: float, count: int) -> None:
-    from ..optim.optimizer import call_after_steps
-
     steps = SlowSteps(times)
     left = 0
 

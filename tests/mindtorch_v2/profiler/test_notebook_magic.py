@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -65,6 +67,49 @@ def test_the_report_is_shown_in_the_cell_and_the_recording_saved(shell, tmp_path
     html = report._repr_html_()
     assert html.startswith("<iframe") and 'sandbox="allow-scripts"' in html and "characters>" in repr(report)
     assert any(row.key == "aten::mul" for row in profiler.load(tmp_path / "cell.mtp").key_averages())
+
+
+def test_a_flame_graph_stands_below_the_table(shell):
+    shown = shell.run("--flame", "with torch.profiler.record_function('<b>'):\n    torch.ones(3).sum()\n")
+    html = shown._repr_html_()
+    table, _, flames = html.partition("<svg")
+    assert "aten::sum" in table and flames.count("<rect") >= 3 and "<script" not in html
+    assert "&lt;b&gt;: " in flames and "<b>" not in flames
+    boxes = re.findall(r'<title>([^<]*)</title><rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"', flames)
+    widths = {name.split(": ")[0] if ":: " not in name else name: float(width) for name, _, _, width in boxes}
+    assert max(widths.values()) <= 1000 and max(int(y) for _, _, y, _ in boxes) >= 18
+    assert "aten::sum" in repr(shown)
+
+
+def test_threads_of_the_kernel_and_of_the_profiler_are_not_recorded(shell):
+    before = {thread.name for thread in threading.enumerate()} - {"MainThread"}  # of other tests
+    ended = threading.Event()
+    kernels = type("Control", (threading.Thread,), {"__module__": "ipykernel.control"})
+    threads = [kernels(target=ended.wait, name="kernel's"), threading.Thread(target=ended.wait, name="user's")]
+    for thread in threads:
+        thread.start()
+    try:
+        with profiler.listen():
+            shell.run("prof --stack", "torch.ones(3)")
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    store = shell.user_ns["prof"]._recording()
+    assert {thread.name for thread in store.threads} - before == {"MainThread", "user's"}
+
+
+def test_what_ipython_writes_of_lists_is_short(shell):
+    class Printer:
+        def text(self, text):
+            self.written = text
+
+    shell.run("prof", "for _ in range(50): torch.ones(3).sum()\n")
+    printer = Printer()
+    shell.user_ns["prof"].events()._repr_pretty_(printer, False)
+    assert printer.written.startswith("<EventList of ") and len(printer.written) < 40
+    shell.user_ns["prof"].key_averages()._repr_pretty_(printer, False)
+    assert "aten::sum" in printer.written and len(printer.written.splitlines()) < 20
 
 
 def test_what_a_cell_raises_is_raised_and_the_profile_kept(shell):

@@ -14,6 +14,7 @@ from ..store.store import EventStore
 from .evidence import Evidence, balanced, from_recordings, from_steps, of_whole_step, typical
 from .findings import duration
 from .keys import WorkKey, work_keys
+from .memory_diff import MemoryChange, memory_changes
 from .steps import per_step, steps
 
 Verdict = Literal["faster", "slower", "no evidence", "new", "gone"]
@@ -71,6 +72,7 @@ class Diff:
     recordings: tuple[int, int] = (1, 1)
     enough: bool = True  # whether every recording has enough steps for a verdict
     ignored: tuple[str, ...] = ()  # shapes or modules, if only some recordings have them
+    memory: tuple[MemoryChange, ...] = ()  # empty unless all recordings have memory
 
     @property
     def found(self) -> list[Change]:
@@ -117,6 +119,7 @@ class Diff:
             "drift": self.drift,
             "step": _plain(self.step),
             "changes": [_plain(change) for change in self.changes],
+            "memory": [change.to_dict() for change in self.memory],
         }
 
     def __str__(self) -> str:
@@ -130,7 +133,7 @@ class Diff:
             f"steps compared: {self.a_steps} and {self.b_steps}{self.of_recordings}; "
             f"all ops together moved by {_percent(self.drift)}, which is taken out below",
         ]
-        lines += self.notes
+        lines += [*map(str, self.memory), *self.notes]
         changes = self.found
         if not changes:
             lines += ["no op changed by more than can be told from noise"] if self.enough else []
@@ -185,7 +188,8 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     changes.sort(key=lambda change: -abs(change.b_ns / evidence.drift - change.a_ns))
     whole = _whole(all_steps, counts[0], rng, confidence, least, enough, evidence)
     a_steps, b_steps = (sum(map(len, side)) for side in (all_steps[: counts[0]], all_steps[counts[0] :]))
-    return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts, enough, tuple(ignored))
+    memory = tuple(memory_changes(*sides))
+    return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts, enough, tuple(ignored), memory)
 
 
 class _Figures(NamedTuple):
@@ -262,7 +266,7 @@ def _aligned(
     for store, (keys, rows) in zip(stores, keyed, strict=True):
         group = np.array([*(numbers[key] for key in keys), -1], np.int64)[rows]
         which = steps(store)
-        times.append(per_step(store, which, group, len(numbers), store.self_ns))
+        times.append(per_step(store, which, group, len(numbers), store.work_ns))
         calls.append(per_step(store, which, group, len(numbers), np.ones(len(store), np.int64)))
     return list(numbers), times, calls
 
@@ -275,8 +279,11 @@ def _middle(recordings: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _worth_it(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether an op takes a thousandth of the step or more; the times of shorter ones are mostly noise."""
-    large: NDArray[np.bool_] = np.maximum(a, b) >= 1e-3 * max(a.sum(), b.sum(), 1.0)
+    """Whether an op takes a thousandth of the step or more on either side; the times of shorter ones are mostly noise.
+
+    Of that side's own step: where one op became so slow that all others are nothing beside it, they still tell what is usual.
+    """
+    large: NDArray[np.bool_] = (a >= 1e-3 * max(a.sum(), 1.0)) | (b >= 1e-3 * max(b.sum(), 1.0))
     return large
 
 

@@ -46,7 +46,7 @@ class Evidence(NamedTuple):
     told: bool = True
 
 
-def typical(values: NDArray[np.int64]) -> Floats:
+def typical(values: NDArray[np.int64] | Floats) -> Floats:
     """The lower quartile of the times per step, for every line."""
     quartile: Floats = np.quantile(values, _TYPICAL, axis=-1) if values.shape[-1] else np.zeros(values.shape[:-1])
     return quartile

@@ -42,10 +42,10 @@ def module_tree(store: EventStore) -> list[ModuleNode]:
         return []
     count = len(store.modules)
     where = store.module[inside]
-    in_backward = _in_backward(store)[inside]
+    is_backward = in_backward(store)[inside]
     alone = store.self_ns[inside]
-    forward = tree.sums(where[~in_backward], alone[~in_backward], count)
-    backward = tree.sums(where[in_backward], alone[in_backward], count)
+    forward = tree.sums(where[~is_backward], alone[~is_backward], count)
+    backward = tree.sums(where[is_backward], alone[is_backward], count)
     allocated, flops = tree.sums(where, store.self_bytes[inside], count), tree.sums(where, store.flops[inside], count)
     ops = np.bincount(where, minlength=count)
     nodes: dict[str, ModuleNode] = {}
@@ -83,7 +83,8 @@ def _add_up(root: ModuleNode) -> None:
             node.flops += child.flops
 
 
-def _in_backward(store: EventStore) -> NDArray[np.bool_]:
+def in_backward(store: EventStore) -> NDArray[np.bool_]:
+    """Whether a row is part of a backward pass."""
     engine = (store.kind == observer.BACKWARD) | (store.kind == observer.ENGINE)
     inside: NDArray[np.bool_] = engine | (tree.nearest_ancestor(store.parent, engine) >= 0)
     return inside

@@ -28,9 +28,9 @@ _COST_FACTOR = 1.5
 class Calibration(NamedTuple):
     """Nanoseconds that one recorded event adds, by kind; `inside` is the part that falls between its own clock readings.
 
-    `inputs` comes on top of `op` where a call's arguments differ from those of the op's last call. `cold` is the factor for an
-    event after work that emptied the caches, `spread` that between a typical measurement and a good or bad one.
-    Files of earlier versions have the first four.
+    `inputs` comes on top of `op` where a call's arguments differ from those of the op's last call, `tensor` for each tensor
+    among them where shapes are recorded together with memory. `cold` is the factor for an event after work that emptied the
+    caches, `spread` that between a typical measurement and a good or bad one. Files of earlier versions have the first four.
     """
 
     op: float
@@ -43,6 +43,7 @@ class Calibration(NamedTuple):
     inputs: float = 0.0
     cold: float = 1.0
     spread: float = 2.0
+    tensor: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,8 @@ def _warm_costs(store: EventStore, calibration: Calibration) -> Floats:
     by_kind[observer.PYTHON] = calibration.python
     by_kind[[observer.MEMORY, observer.KERNEL, observer.COPY, observer.FILL]] = 0  # not recorded by the recorder
     cost: Floats = by_kind[store.kind] + calibration.inputs * rebuilt_inputs(store)
+    if calibration.tensor:
+        cost += calibration.tensor * tensor_inputs(store)
     if not (store.kind == observer.MODULE).any():
         cost += calibration.module * _enters_module(store)
     return cost
@@ -158,6 +161,22 @@ def rebuilt_inputs(store: EventStore) -> NDArray[np.bool_]:
     rebuilt[order] = np.append(True, ~same)
     rebuilt[rows] |= listed[store.shapes[rows]]
     return rebuilt
+
+
+def tensor_inputs(store: EventStore) -> NDArray[np.int64]:
+    """How many tensors each op was given, those in lists too; a number in place of a tensor counts as one."""
+    by_info = np.array([_tensors_of(info) for info in store.input_infos], np.int64)
+    counts = np.zeros(len(store), np.int64)
+    rows = (store.kind == observer.OP) & (store.shapes >= 0)
+    counts[rows] = by_info[store.shapes[rows]]
+    return counts
+
+
+def _tensors_of(info: InputInfo) -> int:
+    return sum(
+        len(dims) if kind == "TensorList" else kind not in ("", "Scalar", "ScalarList")
+        for kind, dims in zip(info.types, info.dims, strict=True)
+    )
 
 
 def _has_list_or_number(info: InputInfo) -> bool:

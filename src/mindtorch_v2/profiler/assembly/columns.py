@@ -83,8 +83,9 @@ def with_calls(
         _fit_scopes(columns, python)
         if adjust_steps:
             _fit_steps(columns, python)
-        columns["stack"] = renumbered(python.stack_at(columns["start"]), added(tables.stacks, python.stacks))
-        columns = _joined(columns, _python_columns(python, tables))
+        stacks = added(tables.stacks, python.stacks)
+        columns["stack"] = renumbered(python.stack_at(columns["start"]), stacks)
+        columns = _joined(columns, {**_python_columns(python, tables), "stack": renumbered(python.caller, stacks)})
     return columns
 
 

@@ -59,6 +59,8 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
         end = max(recorder.clock_start_ns, *(int(part["end"].max(initial=end)) for part in parts))
         metadata = meta.get("metadata") or {}
         meta["metadata"] = {**metadata, "losses": [*metadata.get("losses", ()), clock_order.loss(steps_back)]}
+    if recorder.calls_in_imports:
+        meta["metadata"] = {**(meta.get("metadata") or {}), "calls_in_imports": recorder.calls_in_imports}
     columns: Columns = {}
     if len(parts) == 1:
         columns = {**parts[0], "tid": np.int32(0)}
@@ -119,10 +121,11 @@ def tensor_notes(recorder: Recorder) -> TensorNotes:
     """The tensors that ops, modules and optimizers had; without those of ops if shapes or memory were not recorded."""
     rows = [value for recording in recorder.thread_recordings for value in recording.touched]
     recordings = recorder.thread_recordings
-    ends = recorder.memory.ends if recorder.memory is not None else None
+    memory = recorder.memory
     return TensorNotes(
         np.fromiter(rows, np.int64, len(rows)).reshape(-1, TOUCH_WIDTH),
-        np.array(ends or [], np.int64).reshape(-1, 2),
+        np.array((memory and memory.ends) or [], np.int64).reshape(-1, 2),
+        np.array((memory and memory.moves) or [], np.int64).reshape(-1, allocations.MOVE_WIDTH),
         [
             {} if each.modules is None else dict(zip(each.modules.labels, each.modules.notes, strict=False))
             for each in recordings
@@ -258,7 +261,7 @@ def steps(recorder: Recorder, start: NDArray[np.int64]) -> PerRow:
 def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Columns:
     """Memory columns from the rows of each thread, by operating-system thread id. Threads without an op are appended."""
     known = {thread.ident: number for number, thread in enumerate(threads)}
-    tables = {ident: np.fromiter(own[:], np.int64).reshape(-1, allocations.WIDTH) for ident, own in list(rows.items())}
+    tables = {ident: np.fromiter(own[:], np.int64).reshape(-1, allocations.WIDTH) for ident, own in list(rows.items()) if own}
     for table in tables.values():
         table[:, 0] = going_forward(table[:, 0])
     for ident in tables:

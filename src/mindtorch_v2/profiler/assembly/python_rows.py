@@ -55,6 +55,7 @@ class PythonRows(NamedTuple):
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     name: NDArray[np.int64]  # index into names
+    caller: NDArray[np.int64]  # index into stacks: the stack that made the call, _ROOT for the empty stack
     names: list[str]
     times: NDArray[np.int64]
     stack_after: NDArray[np.int64]  # index into stacks after each event, _ROOT for the empty stack
@@ -101,6 +102,7 @@ def python_rows(segments: list[CallSegment], end: int, most_frames: int | None =
         start=times[calls[order]],
         end=ends[order],
         name=name_of[target_of[calls[order]]] if len(order) else np.empty(0, np.int64),
+        caller=tree.outer[order],
         names=list(texts),
         times=times,
         stack_after=stack_after,

@@ -25,13 +25,13 @@ class Command(Protocol):
 
 
 def names() -> list[str]:
-    """The commands in alphabetical order. None of them is imported."""
-    return sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
+    """The commands in alphabetical order, with a hyphen for an underscore. None of them is imported."""
+    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(commands.__path__))
 
 
 def load(name: str) -> Command:
     """Import the module of a command."""
-    return cast(Command, import_module(f"{commands.__name__}.{name}"))
+    return cast(Command, import_module(f"{commands.__name__}.{name.replace('-', '_')}"))
 
 
 def summary(command: Command) -> str:

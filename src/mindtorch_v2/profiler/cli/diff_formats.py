@@ -10,9 +10,10 @@ from .._io.strict_json import dumps
 from .._io.terminal import MOST_CHARACTERS, shown
 from ..analysis.diff import Change, Diff
 from ..analysis.findings import duration
+from ..analysis.memory_diff import MemoryChange
 
-# A change, and whether it is over a limit that was asked for.
-Checked = tuple[Change, bool]
+# A change of time or memory, and whether it is over a limit that was asked for.
+Checked = tuple[Change | MemoryChange, bool]
 
 
 def text(comparison: Diff, limit: int, checked: list[Checked]) -> str:
@@ -22,7 +23,7 @@ def text(comparison: Diff, limit: int, checked: list[Checked]) -> str:
 
 def json(comparison: Diff, limit: int, checked: list[Checked]) -> str:
     """All figures, for programs."""
-    return dumps({**comparison.to_dict(), "over_limit": [str(change.key) for change, over in checked if over]}, indent=1)
+    return dumps({**comparison.to_dict(), "over_limit": [_name(change) for change, over in checked if over]}, indent=1)
 
 
 def markdown(comparison: Diff, limit: int, checked: list[Checked]) -> str:
@@ -36,6 +37,7 @@ def markdown(comparison: Diff, limit: int, checked: list[Checked]) -> str:
         f"{comparison.confidence:.0%} interval {step.interval}; {comparison.a_steps} and {comparison.b_steps} steps"
         f"{comparison.of_recordings}.",
     ]
+    lines += [f"\n{_cell(str(change))}{'. **Over the limit**' if id(change) in over else ''}." for change in comparison.memory]
     lines += [f"\n> {_cell(note)}" for note in comparison.notes]
     changes = comparison.found if limit < 0 else comparison.found[:limit]
     if not changes:
@@ -51,15 +53,14 @@ def markdown(comparison: Diff, limit: int, checked: list[Checked]) -> str:
 
 
 def junit(comparison: Diff, limit: int, checked: list[Checked]) -> str:
-    """A test suite: a case for the step and one for each op that changed; those over a limit have failed."""
+    """A test suite: a case for the step, each figure of memory and each op that changed; those over a limit have failed."""
     failed = {id(change) for change, over in checked if over}
-    changes = [comparison.step, *comparison.found]
+    changes: list[Change | MemoryChange] = [comparison.step, *comparison.memory, *comparison.found]
     counts = {"tests": str(len(changes)), "failures": str(sum(id(change) in failed for change in changes))}
     suite = ElementTree.Element("testsuite", {"name": "mtprof diff", **counts})
     for change in changes:
-        name = "step" if change is comparison.step else str(change.key)
-        seconds = f"{change.b_ns / 1e9:.9f}"
-        case = ElementTree.SubElement(suite, "testcase", {"classname": "mtprof.diff", "name": shown(name), "time": seconds})
+        seconds = {} if isinstance(change, MemoryChange) else {"time": f"{change.b_ns / 1e9:.9f}"}
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "mtprof.diff", "name": shown(_name(change)), **seconds})
         if id(change) in failed:
             ElementTree.SubElement(case, "failure", {"message": _sentence(change)})
         else:
@@ -70,11 +71,12 @@ def junit(comparison: Diff, limit: int, checked: list[Checked]) -> str:
 
 def github(comparison: Diff, limit: int, checked: list[Checked]) -> str:
     """Workflow commands: an error for what is over a limit, a notice for other changes, as many as the limit allows."""
-    named = [("step", comparison.step), *((str(change.key), change) for change in comparison.found)]
+    found = comparison.found if limit < 0 else comparison.found[:limit]
+    changes: list[Change | MemoryChange] = [comparison.step, *comparison.memory, *found]
     over = {id(change) for change, is_over in checked if is_over}
     lines = [
-        f"::{'error' if id(change) in over else 'notice'} title={_property(shown(name))}::{_message(_sentence(change))}"
-        for name, change in (named if limit < 0 else named[: limit + 1])
+        f"::{'error' if id(change) in over else 'notice'} title={_property(_name(change))}::{_message(_sentence(change))}"
+        for change in changes
     ]
     return "\n".join([*lines, *(f"::notice::{_message(note)}" for note in comparison.notes)])
 
@@ -88,7 +90,13 @@ FORMATS: Mapping[str, Callable[[Diff, int, list[Checked]], str]] = {
 }
 
 
-def _sentence(change: Change) -> str:
+def _name(change: Change | MemoryChange) -> str:
+    return change.name if isinstance(change, MemoryChange) else str(change.key)
+
+
+def _sentence(change: Change | MemoryChange) -> str:
+    if isinstance(change, MemoryChange):
+        return str(change)
     ratio = f" ({change.ratio - 1:+.1%}, interval {change.interval})" if change.a_ns else ""
     return f"{duration(change.a_ns)} -> {duration(change.b_ns)} a step{ratio}: {change.verdict}"
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
+from ..._whole import load_runtime
 from ..assembly.flops import flops_of
 from ..recording.op_facts import has_number_form
 from ..store import tree
@@ -25,6 +26,7 @@ def flops_from_shapes(store: EventStore) -> NDArray[np.int64]:
     0 as well inside an op that has one: torch's ops call others (`sum` calls another `sum`), whose FLOPs are in the outer
     op's count already.
     """
+    load_runtime()  # the formulas are those of the ops
     counted = np.flatnonzero((store.kind == observer.OP) & (store.shapes >= 0))
     width = len(store.input_infos) + 1
     distinct, which = np.unique(store.name[counted].astype(np.int64) * width + store.shapes[counted], return_inverse=True)

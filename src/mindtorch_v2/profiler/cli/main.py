@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import cast
 
 from ...version import __version__ as torch_version
 from .._io.terminal import shown
 from . import command, exit_codes
+from .parser import Parser, near
 
 PACKAGE = "mindtorch_v2"
 
@@ -20,17 +21,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _write_any_character()
+    misplaced = arguments and arguments[0].startswith("--") and arguments[0] not in ("--help", "--version")
+    if misplaced and any(word in command.names() for word in arguments[1:]):
+        print(f"mtprof: {shown(arguments[0])} stands before the command: options of a command stand after it", file=sys.stderr)
+        return exit_codes.USAGE
     if arguments and not arguments[0].startswith("-") and arguments[0] not in command.names():
         print(f"mtprof: {_unknown(arguments[0])}", file=sys.stderr)
         return exit_codes.USAGE
     parser = _parser(arguments[0] if arguments else None)
-    args = parser.parse_args(arguments)
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        _parser_of(parser, args.command).unknown(unknown)
     if args.version:
         print(_version())
         return exit_codes.FINE
     if not hasattr(args, "run"):
         parser.print_help()
         return exit_codes.USAGE
+    environment = sys.modules.get("mindtorch_v2.profiler.live.environment")
+    if environment is not None and args.command != "run":
+        environment.close()  # MTPROF is about programs; only `run` runs one
     try:
         code: int = args.run(args)
         sys.stdout.flush()  # now, so that a closed pipe raises inside this try
@@ -42,21 +52,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.FINE
     except OSError as error:
-        print(f"mtprof {args.command}: {shown(str(error))}", file=sys.stderr)
+        print(f"mtprof {args.command}: {shown(_failure(error))}", file=sys.stderr)
         return exit_codes.UNREADABLE
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
 
 
+def _failure(error: OSError) -> str:
+    """What is said of a file that cannot be read or written."""
+    name = error.filename
+    if isinstance(error, FileNotFoundError) and isinstance(name, str):
+        folder = os.path.dirname(name)
+        return f"there is no folder {folder!r}" if folder and not os.path.isdir(folder) else f"there is no file {name!r}"
+    if isinstance(error, IsADirectoryError) and isinstance(name, str):
+        return f"{name!r} is a folder: name a recording in it, or see `mtprof history --help`"
+    return str(error)
+
+
 def _unknown(name: str) -> str:
     """What is said of a command that there is not: the one that was meant, if that can be told."""
-    near = difflib.get_close_matches(name, command.names(), 1)
-    if near:
-        hint = f"did you mean `{near[0]}`?"
-    elif os.path.exists(name):
-        hint = f"to read that file: `mtprof table {name}`; for other questions see `mtprof --help`"
-    else:
-        hint = f"there are {', '.join(command.names())}"
+    to_read = f"to read that file: `mtprof table {name}`; for other questions see `mtprof --help`"
+    hint = near(name, command.names()) or (to_read if os.path.exists(name) else f"there are {', '.join(command.names())}")
     return shown(f"there is no command {name!r}: {hint}")
 
 
@@ -67,9 +83,9 @@ def _write_any_character() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _parser(wanted: str | None) -> argparse.ArgumentParser:
+def _parser(wanted: str | None) -> Parser:
     """The parser of all commands. Where the first argument names one, only that is imported: the others are names."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="mtprof",
         description="Record, read and compare profiles: saved ones, Chrome traces, and those of PyTorch (.json, .json.gz).",
         epilog=f"exit codes: {exit_codes.MEANING}",
@@ -92,6 +108,14 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
         )
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
+    return parser
+
+
+def _parser_of(parser: Parser, name: str | None) -> Parser:
+    """The parser of a command; that of all of them if there is none."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction) and name in action.choices:
+            return cast(Parser, action.choices[name])
     return parser
 
 

@@ -13,7 +13,9 @@ import numpy as np
 from .._io.terminal import shown
 from ..formats import TraceError
 from ..formats._source import Pipe
-from ..results.loaded import LoadedProfile, load
+from ..formats.cache import read_cached
+from ..formats.detect import read_any
+from ..results.loaded import LoadedProfile
 from ..store.store import EventStore
 from .exit_codes import USAGE, Failure
 from .progress import ProgressLine
@@ -127,6 +129,7 @@ def read_recording(path: str) -> LoadedProfile:
     """Read a recording, with a progress line if it takes long. A Failure says why there is none in the file."""
     with ProgressLine(f"reading {path}") as line:
         try:
-            return load(source(path), line.update)
+            what = source(path)
+            return LoadedProfile(*read_cached(what, lambda: read_any(what, line.update), line.update))
         except TraceError as error:
             raise Failure(f"{path}: {error}") from None

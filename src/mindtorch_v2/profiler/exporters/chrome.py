@@ -21,6 +21,7 @@ from .._io.strict_json import dumps
 from ..store.store import EventStore, InputInfo
 from ._lines import Piece, Texts, Words, interleaved, lines, merged, number, signed, text, thousandths, where
 from .device_lanes import DeviceLanes
+from .row_details import DetailTexts
 
 _BLOCK = 1 << 13  # rows; small enough that buffers are reused instead of newly mapped
 # Kineto counts time from the start of a quarter of a year, so that its digits fit into a double.
@@ -31,6 +32,7 @@ _FLAGS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with
 _SPANS_PID, _SPANS_TID = 0, 0
 _LAST_SORT_INDEX = 0x20000000
 _END = b"}},\n"
+_OWN_ARGUMENTS = frozenset({"External id", "Ev Idx", "Sequence number", "Fwd thread id"})  # written from columns
 
 
 def export(
@@ -75,8 +77,10 @@ class _TraceWriter:
         calls = store.is_python if "python_function" not in self._left_out else np.zeros(len(store), np.bool_)
         self.calls = np.flatnonzero(calls)
         self._threads = max(len(store.threads), 1)
-        self._prefixes = Texts(self._prefix, len(store.names) * self._threads * len(_CATEGORIES))
-        self._call_ends = Texts(self._call_end, len(store.names) * self._threads * len(_CATEGORIES))
+        self._row_details = DetailTexts(store.row_details, len(_CATEGORIES), _OWN_ARGUMENTS)
+        self._categories = (*_CATEGORIES, *self._row_details.categories)
+        self._prefixes = Texts(self._prefix, len(store.names) * self._threads * len(self._categories))
+        self._call_ends = Texts(self._call_end, len(store.names) * self._threads * len(self._categories))
         self._call_stack = store.call_stack if store.options.get("verbose") else None
         self._widths = (len(store.input_infos) + 1, len(store.modules) + 1, len(store.stacks) + 1)
         self._suffixes = Texts(self._suffix, math.prod(self._widths))
@@ -102,6 +106,7 @@ class _TraceWriter:
         memory = np.arange(len(self.store.mem_time) if "cpu_instant_event" not in self._left_out else 0)
         for block in _blocks(memory):
             yield self._memory(memory[block], block.start)
+        yield self._other_events()
         yield self._tail(path)
 
     # ------------------------------------------------------------------ around the events
@@ -115,7 +120,7 @@ class _TraceWriter:
         fields.update({key: dumps(value) for key, value in store.metadata.items()})
         fields.update(metadata)
         if not brief:
-            fields["host_name"] = dumps(_host_name())
+            fields.setdefault("host_name", dumps(_host_name()))  # a trace that was read has the name of another host
         fields["displayTimeUnit"] = '"ms"'
         fields["baseTimeNanoseconds"] = str(self.base_ns)
         text = ",\n".join(f"  {dumps(key)}: {value}" for key, value in fields.items())
@@ -170,14 +175,15 @@ class _TraceWriter:
         """Category, name and thread of each row, encoded in one number."""
         store = self.store
         name = store.name[rows].astype(np.int64)
-        return (name * self._threads + store.tid[rows]) * len(_CATEGORIES) + store.kind[rows]
+        category = self._row_details.category(store.details[rows], store.kind[rows])
+        return (name * self._threads + store.tid[rows]) * len(self._categories) + category
 
     def _prefix(self, source: int) -> bytes:
         """The start of a line, up to its time, of an encoded source."""
-        rest, kind = divmod(source, len(_CATEGORIES))
+        rest, category = divmod(source, len(self._categories))
         name, tid = divmod(rest, self._threads)
-        return b'{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": ' % (
-            _CATEGORIES[kind].encode(),
+        return b'{"ph": "X", "cat": %s, "name": %s, "pid": %d, "tid": %d, "ts": ' % (
+            _json(self._categories[category]),
             self._names[name],
             self.store.pid,
             self.store.threads[tid].ident,
@@ -200,6 +206,11 @@ class _TraceWriter:
             self._span_lines(rows[~linked], index[~linked], False, end),
         )
         columns = [self._prefixes.of(self._sources(rows)), middles]
+        if (self.store.details[rows] >= 0).any():
+            # The middle of a line with `end` in it is complete: what is told in addition goes before that.
+            middles[:] = [middle.removesuffix(end) for middle in middles] if end else middles
+            columns.append(self._row_details.texts(self.store.details[rows]))
+            return interleaved(*columns, self._suffixes.of(details))
         return interleaved(*columns) if shared is not None else interleaved(*columns, self._suffixes.of(details))
 
     def _span_lines(self, rows: NDArray[np.intp], index: NDArray[np.intp], linked: bool, end: bytes) -> list[bytes]:
@@ -209,9 +220,11 @@ class _TraceWriter:
             *self._times(rows),
             b', "args": {"External id": ',
             number(store.ids[rows]),
-            b', "Record function id": ',
-            b"0" if self._record_function_ids is None else number(self._record_function_ids[rows]),
         ]
+        if self._record_function_ids is not None:
+            pieces += [b', "Record function id": ', number(self._record_function_ids[rows])]
+        elif not self._row_details.has("Record function id"):
+            pieces.append(b', "Record function id": 0')
         if linked:
             pieces += [
                 b', "Sequence number": ',
@@ -261,7 +274,7 @@ class _TraceWriter:
 
     def _call_end(self, source: int) -> bytes:
         """The end of a line of a Python call: the number of a module, if it is one."""
-        rest, kind = divmod(source, len(_CATEGORIES))
+        rest, kind = divmod(source, len(self._categories))
         ident = _module_number(self.store.names[rest // self._threads]) if kind == observer.MODULE else ""
         return b', "Python module id": %d}},\n' % int(ident) if ident else _END
 
@@ -298,7 +311,9 @@ class _TraceWriter:
             number(idents[store.mem_tid[rows]]),
             b', "ts": ',
             thousandths(self.trace_time(store.mem_time[rows])),
-            b', "args": {"Total Reserved": 0, "Total Allocated": ',
+            b', "args": {"Total Reserved": ',
+            signed(store.mem_reserved[rows]),
+            b', "Total Allocated": ',
             signed(store.mem_total[rows]),
             b', "Bytes": ',
             signed(store.mem_bytes[rows]),
@@ -313,6 +328,14 @@ class _TraceWriter:
             _END,
         ]
         return text(pieces, count)
+
+    def _other_events(self) -> bytes:
+        """Lines of the events of a trace that are no rows."""
+        written = []
+        for start, duration, fields in self.store.other_events:
+            length = f', "dur": {_microseconds(duration)}' if duration >= 0 else ""
+            written.append(f'{{"ts": {self._text(start)}{length}, {fields[1:]},\n')
+        return "".join(written).encode("utf-8", "backslashreplace")
 
 
 def _blocks(rows: NDArray[Any]) -> Iterator[slice]:

@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
+from .._io.strict_json import dumps
 from ..store.categories import categories
 from ..store.store import EventStore
 from ._lines import Piece, interleaved, lines, number, picked, text, thousandths
+from .row_details import DetailTexts
 
 # Viewers sort by this: devices come after the processes of the host, whose sort index is their pid.
 _AFTER_ALL_PIDS = 5_000_000
-_CUDA = 1
+_LABELS = {1: "GPU", 6: "HPU", 12: "XPU", 19: "MTIA"}  # by torch's number of the device's type
+_OWN_ARGUMENTS = frozenset({"External id", "correlation"})  # written from columns
 
 ToTraceTime = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
@@ -39,13 +42,15 @@ class DeviceLanes:
         self.device = np.maximum(store.device_index, 0)
         self.indices: list[int] = np.unique(self.device[self.on_device]).tolist()
         self.lanes = np.unique(store.tid[self.on_device])
+        self._kinds = (*categories(store)[0], *categories(store)[1])  # of the host, then of devices
+        self._details = DetailTexts(store.row_details, len(self._kinds), _OWN_ARGUMENTS)
 
     def metadata(self) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
         """(name, pid, tid, args) of the lines that name devices and streams."""
         store = self.store
         for device in self.indices:
             rows = self.on_device & (self.device == device)
-            kind = "GPU" if (store.device_type[rows] == _CUDA).all() else "NPU"
+            kind = _LABELS.get(int(store.device_type[np.flatnonzero(rows)[0]]), "NPU")
             yield "process_name", device, 0, {"name": "python"}
             yield "process_labels", device, 0, {"labels": f"{kind} {device}"}
             yield "process_sort_index", device, 0, {"sort_index": _AFTER_ALL_PIDS + device}
@@ -63,25 +68,30 @@ class DeviceLanes:
     def _prefixes(self, rows: NDArray[np.intp]) -> list[bytes]:
         """The start of each line, up to its time; formatted once per category, name and lane."""
         store = self.store
-        host, device = categories(store)
         table = []
         lane = (store.tid[rows], self.on_device[rows], self.device[rows])
-        distinct, which = _numbered(store.name[rows], store.kind[rows], *lane)
-        for name, kind, tid, on_device, index in distinct:
-            category = (device if on_device else host)[kind] or ""
+        by_kind = store.kind[rows] + self.on_device[rows] * (len(self._kinds) // 2)
+        names = (*self._kinds, *self._details.categories)
+        distinct, which = _numbered(store.name[rows], self._details.category(store.details[rows], by_kind), *lane)
+        for name, category, tid, on_device, index in distinct:
+            pid = index if on_device else store.pid
             table.append(
-                b'{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": '
-                % (category.encode(), self._names[name], index if on_device else store.pid, store.threads[tid].ident)
+                b'{"ph": "X", "cat": %s, "name": %s, "pid": %d, "tid": %d, "ts": '
+                % (dumps(names[category] or "").encode(), self._names[name], pid, store.threads[tid].ident)
             )
         return picked(table, which)
 
     def _arguments(self, rows: NDArray[np.intp]) -> list[bytes]:
-        """The end of each line, after its times: the op, device and stream, and correlation number that there are."""
+        """The end of each line, after its times: the op, device and stream, correlation number and what else there is.
+
+        Ranges on a device have no stream: readers take what has one for work of that stream.
+        """
         store = self.store
-        has = (store.linked[rows] >= 0, self.on_device[rows], store.correlation[rows] >= 0)
+        told = store.details[rows] >= 0
+        has = (store.linked[rows] >= 0, store.is_work[rows] & ~told, store.correlation[rows] >= 0, told)
         endings = np.empty(len(rows), object)
         distinct, which = _numbered(*has)
-        for at, (op, on_device, correlation) in enumerate(distinct):
+        for at, (op, on_device, correlation, more) in enumerate(distinct):
             some = rows[which == at]
             pieces: list[Piece] = []
             if op:
@@ -90,9 +100,11 @@ class DeviceLanes:
                 pieces += [b', "device": ', number(self.device[some]), b', "stream": ', number(self._idents[store.tid[some]])]
             if correlation:
                 pieces += [b', "correlation": ', number(store.correlation[some])]
-            if pieces and isinstance(pieces[0], bytes):
-                pieces[0] = pieces[0].removeprefix(b", ")
-            endings[which == at] = lines([b', "args": {', *pieces, b"}},\n"], len(some))
+            first = lines(pieces, len(some)) if pieces else [b""] * len(some)
+            rest = self._details.texts(store.details[some]) if more else [b""] * len(some)
+            endings[which == at] = [
+                b', "args": {%s}},\n' % (one + other).removeprefix(b", ") for one, other in zip(first, rest, strict=True)
+            ]
         texts: list[bytes] = endings.tolist()
         return texts
 

@@ -3,28 +3,96 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._io.files import write_file
 from .._io.stack_lines import stack_frame
+from ..store import tree
 from ..store.store import EventStore
 
 METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total")
+_MICROSECOND = 1000  # nanoseconds
 
 
-def export(store: EventStore, path: str | os.PathLike[str], *, metric: str = "self_cpu_time_total") -> None:
-    """Write a line for each event with a stack and a microsecond or more of the metric, one of METRICS."""
+class NoStacksError(ValueError):
+    """A recording has neither stacks nor Python calls to make some of."""
+
+
+def export(
+    store: EventStore,
+    path: str | os.PathLike[str],
+    *,
+    metric: str = "self_cpu_time_total",
+    even_if_empty: bool = False,
+) -> None:
+    """Write a line for each event with a stack and a microsecond or more of the metric, one of METRICS.
+
+    Calls of Python functions count with the time in which they called nothing that was recorded, all calls of one stack in one
+    line, so that the lines of a thread add up to its time. NoStacksError if the recording was made without stacks, unless an
+    empty file will do.
+    """
     if metric not in METRICS:
         raise ValueError(f"metric should be one of: {list(METRICS)}")
+    if not even_if_empty and not (store.stack >= 0).any() and not store.is_python.any() and not store.options.get("with_stack"):
+        raise NoStacksError(
+            "the recording has no stacks: record it with profile(with_stack=True), or with `mtprof run --stack`"
+        )
     visible = store.visible
-    microseconds, stacks = _metric(visible, metric), visible.call_stack
-    rows = np.flatnonzero((stacks >= 0) & (microseconds > 0))
-    texts = {at: collapsed(visible.stacks[at]) for at in np.unique(stacks[rows]).tolist()}
-    pairs = zip(stacks[rows].tolist(), microseconds[rows].tolist(), strict=True)
-    write_file(path, (f"{texts[at]} {value}\n".encode("utf-8", "backslashreplace") for at, value in pairs if texts[at]))
+    write_file(path, _lines(visible, _metric(visible, metric)))
+
+
+def _lines(store: EventStore, nanoseconds: NDArray[np.int64]) -> Iterator[bytes]:
+    stacks, python = store.call_stack, store.is_python
+    events = np.flatnonzero((nanoseconds >= _MICROSECOND) & (stacks >= 0) & ~python)
+    texts = {at: collapsed(store.stacks[at]) for at in np.unique(stacks[events]).tolist()}
+    for at, spent in zip(stacks[events].tolist(), (nanoseconds[events] // _MICROSECOND).tolist(), strict=True):
+        if texts[at]:
+            yield _line(texts[at], spent)
+    chains = _PythonChains(store)
+    calls: dict[str, int] = {}
+    for row in np.flatnonzero(python & (nanoseconds > 0)).tolist():
+        text = chains.text(row)
+        calls[text] = calls.get(text, 0) + int(nanoseconds[row])
+    yield from (_line(text, spent // _MICROSECOND) for text, spent in calls.items() if spent >= _MICROSECOND)
+
+
+def _line(text: str, microseconds: int) -> bytes:
+    return f"{text} {microseconds}\n".encode("utf-8", "backslashreplace")
+
+
+class _PythonChains:
+    """The lines of Python calls: the stack of the caller, or the calls around, and the function itself."""
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self._above = tree.nearest_ancestor(store.parent, store.is_python)
+        self._texts: dict[tuple[str, int], str] = {}
+        self._by_row: dict[int, str] = {}
+
+    def text(self, row: int) -> str:
+        """The stack that ends in this call, root first."""
+        store = self._store
+        waiting: list[int] = []
+        at = row
+        while at >= 0 and at not in self._by_row and store.stack[at] < 0:
+            waiting.append(at)
+            at = int(self._above[at])
+        above = "" if at < 0 else self._by_row[at] if at in self._by_row else self._with_stack(at)
+        for inner in reversed(waiting):
+            frame = stack_frame(store.names[store.name[inner]])
+            above = self._by_row[inner] = f"{above};{frame}" if above else frame
+        return above
+
+    def _with_stack(self, row: int) -> str:
+        store = self._store
+        key = (store.names[store.name[row]], int(store.stack[row]))
+        text = self._texts.get(key)
+        if text is None:
+            text = self._texts[key] = collapsed((key[0], *store.stacks[key[1]]))
+        return text
 
 
 def export_rows(rows: Iterable[tuple[Sequence[str], float]], path: str | os.PathLike[str]) -> None:
@@ -41,11 +109,11 @@ def collapsed(stack: Sequence[str]) -> str:
 
 
 def _metric(store: EventStore, metric: str) -> NDArray[np.int64]:
-    """Whole microseconds per row, on the CPU or on other devices.
+    """Nanoseconds per row, on the CPU or on other devices.
 
     Device time counts at the device row, which has the stack of the op that launched it, and not at that op again.
     """
     if not store.has_device_rows:
-        return store.self_ns // 1000 if metric == METRICS[0] else np.zeros(len(store), np.int64)
+        return store.self_ns if metric == METRICS[0] else np.zeros(len(store), np.int64)
     counted = store.device_type == 0 if metric == METRICS[0] else store.is_work
-    return np.where(counted, store.self_ns // 1000, 0)
+    return np.where(counted, store.self_ns, 0)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ..._core.restoring import Actions, restoring
 from ..._dispatch import observer
-from ..store.derived import STEP_PREFIX
+from ..store import tree
+from ..store.derived import OPTIMIZER_STEP, STEP_PREFIX
 from ..store.store import OPTIONAL, REQUIRED, EventStore
 from ._bounds import too_deep
 from ._recovery import Recovery, TraceError
@@ -22,14 +23,14 @@ from ._source import Progress, blocks
 from .trace.events import Collector
 from .trace.json_stream import EventStream
 from .trace.kinds import MODULE_NAME
-from .trace.links import forward_threads, launches, python_stacks
+from .trace.links import forward_threads, launches, module_paths, python_stacks
 from .trace.times import LATEST_NS, Inexact
 
 _FLAGS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
 _ENGINE_PREFIX = "autograd::engine::evaluate_function: "
 # Fields of the document that are not metadata of the recording.
 _FILE_FIELDS = {"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceName", "trace_id", "recovery", *_FLAGS}
-_DEVICE_NAMES = {1: "cuda", 12: "xpu", 19: "mtia", 20: "privateuse1"}
+_DEVICE_NAMES = {1: "cuda", 6: "hpu", 12: "xpu", 19: "mtia", 20: "privateuse1"}
 
 Columns = dict[str, NDArray[Any]]
 
@@ -82,6 +83,7 @@ def _store(collector: Collector, fields: Mapping[str, Any], recovery: Recovery) 
     fwd_tid = forward_threads(host, flows)
     stack, python_stack, stacks = python_stacks(host, python, names, list(collector.stacks), recovery)
     launch_tid, launch_ns = launches(device, host)
+    host["module"] = _with_backward(module_paths(host, python, names, collector.modules, recovery), host, fwd_tid)
     device_type = collector.runtime_device()
 
     columns = _columns(
@@ -112,6 +114,8 @@ def _store(collector: Collector, fields: Mapping[str, Any], recovery: Recovery) 
         input_infos=collector.inputs.table,
         stacks=stacks,
         modules=list(collector.modules),
+        row_details=collector.details.table(),
+        other_events=collector.others,
         options=_options(collector, fields, columns, device_type),
         metadata={key: value for key, value in fields.items() if key not in _FILE_FIELDS},
         trace_id=fields["trace_id"] if isinstance(fields.get("trace_id"), str) else None,
@@ -176,14 +180,48 @@ def _process(collector: Collector, host: Columns) -> int | str:
     return lanes[int(np.bincount(host["tid"]).argmax())][0]
 
 
+def _with_backward(module: NDArray[np.int32], host: Columns, fwd_tid: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The modules of host rows, where backward nodes and the ops below them have that of their forward op."""
+    order = np.lexsort((-host["end"], host["start"]))
+    kind, tid, seq = (host[name][order] for name in ("kind", "tid", "seq"))
+    forward, backward = tree.forward_backward(kind, tid, seq, fwd_tid[order], observer.OP, observer.BACKWARD)
+    if not len(forward) or not (module >= 0).any():
+        return module
+    ordered = module[order]
+    of_node = np.full(len(order) + 1, -1, np.int32)
+    of_node[backward] = ordered[forward]
+    parent = tree.parents(tid, host["start"][order], host["end"][order])
+    node = np.where(kind == observer.BACKWARD, np.arange(len(order)), tree.nearest_ancestor(parent, kind == observer.BACKWARD))
+    ordered = np.where(ordered >= 0, ordered, of_node[node])
+    result = np.empty_like(module)
+    result[order] = ordered
+    return result
+
+
+def _optimizer_steps(host: Columns, names: list[str], start: NDArray[np.int64]) -> NDArray[np.int32] | np.int32:
+    """The step that each row began in, in a trace without ProfilerStep#N: a step ends with the step() of the first optimizer.
+
+    What comes after the last one belongs to it, unless another backward pass is in it.
+    """
+    rows = np.flatnonzero(_named(host["name"], [name.startswith(OPTIMIZER_STEP) for name in names]))
+    if not len(rows):
+        return np.int32(0)
+    first = host["name"][rows[np.argmin(host["start"][rows])]]
+    ends = np.sort(host["end"][rows[host["name"][rows] == first]])
+    rest = host["start"] >= ends[-1]
+    if not (rest & (host["kind"] == observer.BACKWARD)).any():
+        ends = ends[:-1]
+    return np.searchsorted(ends, start, side="right").astype(np.int32)
+
+
 def _steps(host: Columns, names: list[str], start: NDArray[np.int64]) -> NDArray[np.int32] | np.int32:
-    """The step that each row began in: that of the last ProfilerStep#N before it."""
+    """The step that each row began in: that of the last ProfilerStep#N before it, else by the steps of the optimizer."""
     rows = np.flatnonzero(host["kind"] == observer.STEP)
     rows = rows[np.argsort(host["start"][rows], kind="stable")]
     texts = [names[at].removeprefix(STEP_PREFIX) for at in host["name"][rows].tolist()]
     numbers = np.array([int(text) if text.isdecimal() and len(text) < 10 else 0 for text in texts], np.int32)
     if not len(numbers):
-        return np.int32(0)
+        return _optimizer_steps(host, names, start)
     at = np.searchsorted(host["start"][rows], start, side="right") - 1
     return numbers[np.maximum(at, 0)]
 

@@ -10,6 +10,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ from .saved_file.reader import read
 
 __all__ = ["Writer", "export", "load", "read", "save"]
 
+_NUMBERS = ("stack_nodes", "stacks")  # tables whose entries are whole numbers
+
 
 class Writer:
     """Encodes the frames of a file, one after another; the caller writes them.
@@ -51,6 +54,7 @@ class Writer:
         self._order = AS_RECORDED if recorded else IN_ROW_ORDER
         self._counts = dict.fromkeys(TABLES, 0)
         self._frame_numbers: dict[str, int] = {}
+        self._node_numbers: dict[tuple[str, ...], int] = {(): -1}
         self._rows = self._memory = 0
 
     def header(self) -> bytes:
@@ -64,16 +68,32 @@ class Writer:
     def table(self, table: str, entries: Sequence[Any]) -> Iterator[bytes]:
         """Further entries of names, threads, input_infos, stacks, modules or overloads."""
         if table == "stacks":
-            new = [text for text in dict.fromkeys(f for stack in entries for f in stack) if text not in self._frame_numbers]
-            self._frame_numbers.update((text, at) for at, text in enumerate(new, len(self._frame_numbers)))
-            yield from self.table("frames", new)
-            entries = [[self._frame_numbers[text] for text in stack] for stack in entries]
+            known = len(self._frame_numbers)
+            nodes = self._new_nodes(entries)
+            yield from self.table("frames", list(islice(self._frame_numbers, known, None)))
+            yield from self.table("stack_nodes", nodes)
+            entries = [self._node_numbers[stack] for stack in entries]
         for at in range(0, len(entries), ENTRIES_PER_FRAME):
             yield from self._table_part(table, entries[at : at + ENTRIES_PER_FRAME])
 
+    def _new_nodes(self, stacks: Sequence[tuple[str, ...]]) -> list[tuple[int, int]]:
+        """(node above, frame) of each node that these stacks are the first to need. Stacks share the nodes of their callers."""
+        nodes, numbers = self._node_numbers, self._frame_numbers
+        new: list[tuple[int, int]] = []
+        for whole in stacks:
+            stack, missing = whole, []
+            while stack not in nodes:
+                missing.append(stack)
+                stack = stack[1:]
+            above = nodes[stack]
+            for inner in reversed(missing):
+                new.append((above, numbers.setdefault(inner[0], len(numbers))))
+                above = nodes[inner] = len(nodes) - 1
+        return new
+
     def _table_part(self, table: str, part: Sequence[Any]) -> Iterator[bytes]:
         head = TABLE_HEAD.pack(TABLES.index(table), self._counts[table], len(part))
-        body = head + _json([_plain(entry) for entry in part])
+        body = head + _json(part if table in _NUMBERS else [_plain(entry) for entry in part])
         if len(body) > MOST_PAYLOAD and len(part) > 1:  # long names
             half = len(part) // 2
             yield from self._table_part(table, part[:half])
@@ -109,16 +129,18 @@ class Writer:
                 body.write(COLUMN_HEAD.pack(column, len(data)) + data)
             yield frame(LOG, body.getvalue())
 
-    def counts(self) -> tuple[dict[str, int], int, int, int]:
+    def counts(self) -> tuple[dict[str, int], int, int, int, int]:
         """How much has been encoded so far, for go_back()."""
-        return dict(self._counts), len(self._frame_numbers), self._rows, self._memory
+        return dict(self._counts), len(self._frame_numbers), len(self._node_numbers), self._rows, self._memory
 
-    def go_back(self, counts: tuple[dict[str, int], int, int, int]) -> None:
+    def go_back(self, counts: tuple[dict[str, int], int, int, int, int]) -> None:
         """Forget the frames since counts(): they did not get into the file."""
-        tables, frames, self._rows, self._memory = counts
+        tables, frames, nodes, self._rows, self._memory = counts
         self._counts = dict(tables)
-        for text in list(self._frame_numbers)[frames:]:
-            del self._frame_numbers[text]
+        while len(self._frame_numbers) > frames:
+            self._frame_numbers.popitem()
+        while len(self._node_numbers) > nodes:
+            self._node_numbers.popitem()
 
     def end(self) -> bytes:
         """The last frame of a complete file, with the numbers of rows."""
@@ -158,7 +180,7 @@ def _blocks(store: EventStore, metadata: Mapping[str, Any]) -> Iterator[bytes]:
         }
     )
     for table in TABLES:
-        if table != "frames" and table not in LOG_TABLES:
+        if table not in ("frames", "stack_nodes", *LOG_TABLES):
             yield from writer.table(table, getattr(store, table))
     columns = {name: getattr(store, name) for name in COLUMNS}
     if len(store.segments) > 1:  # joined recordings, of which parents cannot be derived from times

@@ -20,8 +20,9 @@ from ._source import Progress
 from .detect import read_any
 
 ERROR, NOTE = "error", "note"
-# Spans that overlap in PyTorch, too: a range begins inside the Python function that begins it.
-_LOOSE = (observer.SCOPE, observer.STEP, observer.PYTHON, observer.MODULE)
+# Spans that overlap in PyTorch, too: a range begins inside the Python function that begins it, and calls of a device's runtime
+# are timed by its driver, some as spans of the work that they wait for.
+_LOOSE = (observer.SCOPE, observer.STEP, observer.PYTHON, observer.MODULE, observer.RUNTIME)
 _TABLE_OF = {
     "name": "names",
     "tid": "threads",
@@ -32,6 +33,7 @@ _TABLE_OF = {
     "stack": "stacks",
     "module": "modules",
     "op": "overloads",
+    "details": "row_details",
 }
 _NEVER_MISSING = ("name", "tid", "mem_tid")
 
@@ -131,7 +133,7 @@ def _nesting(store: EventStore) -> Iterator[Problem]:
         yield Problem(
             NOTE,
             "nesting",
-            f"{len(crossed) - len(strict)} ranges and Python functions overlap partially, as "
+            f"{len(crossed) - len(strict)} ranges, runtime calls and Python functions overlap partially, as "
             "PyTorch records them; self times around them count the overlap once for each",
         )
 
@@ -223,6 +225,9 @@ def _losses(store: EventStore) -> Iterator[Problem]:
     recovery = store.metadata.get("recovery")
     if isinstance(recovery, dict) and not recovery.get("complete", True):
         yield Problem(NOTE, "losses", "the recording was recovered from a file that was cut off")
+    left_out = store.metadata.get("calls_in_imports")
+    if isinstance(left_out, int):
+        yield Problem(NOTE, "losses", f"{left_out} Python calls were left out, which modules made while they were imported")
     losses = store.metadata.get("losses")
     for loss in losses if isinstance(losses, list) else ():
         yield Problem(NOTE, "losses", str(loss)[:500])

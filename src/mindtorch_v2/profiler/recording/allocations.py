@@ -17,6 +17,7 @@ from ..._core.storage import MemoryListener, owner_of
 from .python_calls.code_origin import inner_code
 
 WIDTH = 3  # time, bytes or FREED, address
+MOVE_WIDTH = 5  # time, id() of the tensor, address and bytes of the memory that it leaves, where its data is
 FREED = -1  # in place of the bytes, which are those of the last allocation at that address
 
 
@@ -28,11 +29,13 @@ class MemoryLog:
     ) -> None:
         """`hidden_from_tracer`: Python calls are traced too, so call builtins in a way that the tracer does not see.
 
-        `note_ends`: note the end of every tensor, after which another one may get its id().
+        `note_ends`: note the end of every tensor, after which another one may get its id(), and which memory a tensor had that
+        gets other memory.
         """
         # By operating-system thread id.
         self.rows: dict[int, list[int]] = {}
         self.ends: list[int] | None = [] if note_ends else None  # time and id() of every tensor that ended
+        self.moves: list[int] | None = [] if note_ends else None  # rows of MOVE_WIDTH numbers
         self._all_threads = all_threads
         self._clock = clock
         self._hidden_from_tracer = hidden_from_tracer
@@ -42,10 +45,10 @@ class MemoryLog:
     def start(self) -> None:
         """Install the storage hooks, for the calling thread or for all."""
         if self._all_threads:
-            self._install(_every_thread(self._rows_of_caller, self._clock, self.ends))
+            self._install(_every_thread(self._rows_of_caller, self._clock, self.ends, self.moves))
             return
         mine, alone = get_ident(), len(threads.states()) == 1
-        watcher = _any_thread(self._rows_of_caller(), self._clock, self.ends)
+        watcher = _any_thread(self._rows_of_caller(), self._clock, self.ends, self.moves)
         checked = _only_on(mine, partial(get_ident) if self._hidden_from_tracer else get_ident, watcher)
         self._install(watcher if alone else checked)
         if alone:
@@ -75,7 +78,9 @@ class MemoryLog:
         return self.rows.setdefault(get_native_id(), [])
 
 
-def _any_thread(rows: list[int], clock: Callable[[], int], ends: list[int] | None = None) -> MemoryListener:
+def _any_thread(
+    rows: list[int], clock: Callable[[], int], ends: list[int] | None = None, moves: list[int] | None = None
+) -> MemoryListener:
     """Hooks that append to one list, whichever thread calls. Most arrays own their memory: those cost no further call."""
     append = rows.extend
     # Tensors end anywhere. Their finalizers make no call: a tracer would see it, and after it a signal would be handled. What a
@@ -118,7 +123,12 @@ def _any_thread(rows: list[int], clock: Callable[[], int], ends: list[int] | Non
             rows += (now, FREED, address[owner])
             break
 
-    return MemoryListener(append, on_alloc, tensor_freed, storage_freed)
+    def tensor_moves(tensor: Any) -> None:
+        if moves is not None:
+            owner = owner_of(tensor._array)
+            moves.extend((clock(), id(tensor), id(owner), owner.nbytes, owner.__array_interface__["data"][0]))
+
+    return MemoryListener(append, on_alloc, tensor_freed, storage_freed, tensor_moves)
 
 
 class _Address:
@@ -148,7 +158,9 @@ def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryListener) -> 
     return MemoryListener(*[checked(function) for function in watcher])
 
 
-def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int], ends: list[int] | None) -> MemoryListener:
+def _every_thread(
+    rows_of_caller: Callable[[], list[int]], clock: Callable[[], int], ends: list[int] | None, moves: list[int] | None
+) -> MemoryListener:
     """Hooks that append to the list of the thread that calls."""
 
     class Own(threading.local):
@@ -157,7 +169,7 @@ def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], i
         def __init__(self) -> None:
             rows = rows_of_caller()
             self.extend = rows.extend
-            _, _, self.tensor_freed, self.storage_freed = _any_thread(rows, clock, ends)
+            _, _, self.tensor_freed, self.storage_freed, self.tensor_moves = _any_thread(rows, clock, ends, moves)
 
     own = Own()
 
@@ -176,4 +188,7 @@ def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], i
     def storage_freed(storage: Any) -> None:
         own.storage_freed(storage)
 
-    return MemoryListener(extend, on_alloc, tensor_freed, storage_freed)
+    def tensor_moves(tensor: Any) -> None:
+        own.tensor_moves(tensor)
+
+    return MemoryListener(extend, on_alloc, tensor_freed, storage_freed, tensor_moves)

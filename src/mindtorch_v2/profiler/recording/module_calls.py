@@ -30,7 +30,7 @@ class ModuleInfo(NamedTuple):
     ident: int
     class_name: str
     order: int  # how many modules of its class were called before it
-    children: dict[int, str]  # attribute names of its submodules, by id()
+    below: dict[int, str]  # qualified names of all modules inside it, by id()
 
     @property
     def label(self) -> str:
@@ -114,9 +114,8 @@ class ModuleLog:
         ident, class_name = id(module), type(module).__name__
         order = self._of_class.get(class_name, 0)
         self._of_class[class_name] = order + 1
-        children = {id(child): name for name, child in getattr(module, "_modules", {}).items()}
         number = self._known[ident] = len(self.infos)
-        self.infos.append(ModuleInfo(ident, class_name, order, children))
+        self.infos.append(ModuleInfo(ident, class_name, order, _names_below(module)))
         # Another module may get the same id() once this one is gone.
         known = self._known
         self._references.append(weakref.ref(module, lambda _: known.pop(ident, None)))
@@ -175,14 +174,29 @@ def calls_of(events: NDArray[np.int64], end: int) -> NDArray[np.int64]:
 
 
 def module_path(infos: Sequence[ModuleInfo], module: int, above: int, above_path: str) -> str:
-    """`Sequential.0.1`: the outermost module's class, then the attribute name of each submodule in the one before.
+    """`GPT.blocks.0.mlp`: the outermost module's class, then the qualified name of each module in the one that called it.
 
-    `above` is the number of the module that called this one, -1 if none did.
+    A module that is not inside its caller is named by its class. `above` is the number of the caller, -1 if there is none.
     """
     info = infos[module]
     if above < 0:
         return info.class_name
-    return f"{above_path}.{infos[above].children.get(info.ident, info.class_name)}"
+    return f"{above_path}.{infos[above].below.get(info.ident, info.class_name)}"
+
+
+def _names_below(module: Any) -> dict[int, str]:
+    """The qualified name of each module inside one, by id(); the nearest place of a module that has several.
+
+    Not of submodules alone: a ModuleList is not called itself, and a module may call one of a submodule's.
+    """
+    names: dict[int, str] = {}
+    pending = [(module, "")]
+    for outer, prefix in pending:  # grows meanwhile
+        for name, inner in getattr(outer, "_modules", {}).items():
+            if inner is not None and inner is not module and id(inner) not in names:
+                names[id(inner)] = prefix + name
+                pending.append((inner, f"{prefix}{name}."))
+    return names
 
 
 def _paired(events: NDArray[np.int64], end: int) -> NDArray[np.int64]:

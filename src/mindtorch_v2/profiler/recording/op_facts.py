@@ -7,6 +7,7 @@ from functools import cache
 
 from ..._dispatch import observer
 from ..._dispatch.registry import packets, usual_out_overload
+from ..._whole import load_runtime
 
 
 def flop_formula(op: int) -> Callable[..., int] | None:
@@ -40,4 +41,20 @@ def out_overload(name: str, overload: str) -> str:
 @cache
 def counted_by_torch() -> frozenset[str]:
     """Names of the ops that torch's own profiler counts FLOPs of."""
+    load_runtime()  # here and below: what reads files may have come without the ops
     return frozenset(spec.name for packet in packets.values() for spec in packet if spec.torch_counts_flops)
+
+
+@cache
+def data_moves(name: str) -> tuple[bool, tuple[bool, ...]]:
+    """Whether an op only makes a view, and which of its arguments it writes to, by torch's name of the op ("aten::add_").
+
+    An op that is not known here makes no view, and writes to its first argument if its name ends as those in place do.
+    """
+    load_runtime()
+    packet = packets.get(name.rpartition("::")[2])
+    if packet is None:
+        return False, (True,) if name.endswith("_") and not name.endswith("__") else ()
+    schemas = [observer.op_schemas[spec.id] for spec in packet]
+    longest = max(schemas, key=lambda schema: len(schema.arguments))
+    return all(schema.is_view for schema in schemas), tuple(argument.written for argument in longest.arguments)

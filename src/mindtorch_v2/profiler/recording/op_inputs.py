@@ -39,7 +39,7 @@ _LIST = "list"
 _OTHER = (_LIST, None)  # anything that traces do not show: generators, objects of the user
 
 # torch passes these as numbers, and that is how traces show them.
-_SCALAR_TYPES = [
+SCALAR_TYPES = [
     "uint8",
     "int8",
     "int16",
@@ -71,7 +71,7 @@ _SCALAR_TYPES = [
     "uint32",
     "uint64",
 ]
-_NUMBERS: dict[Any, int] = {DTYPES[name]: i for i, name in enumerate(_SCALAR_TYPES) if name in DTYPES}
+_NUMBERS: dict[Any, int] = {DTYPES[name]: i for i, name in enumerate(SCALAR_TYPES) if name in DTYPES}
 _NUMBERS |= {
     formats.contiguous_format: 0,
     formats.preserve_format: 1,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ..._core.cpython import other_threads_waiting
 from ..._core.threads import ThreadState
+from .hidden_threads import is_of_a_tool
 from .python_calls.stream import PythonCallLog, PythonCallWindow
 
 
@@ -32,7 +33,7 @@ def trace_other_threads(clock: Callable[[], int]) -> Iterator[OtherThread]:
     with other_threads_waiting():  # no thread is to run between looking at its frames and tracing it
         for thread in threading.enumerate():
             frame = None if thread is threading.current_thread() else sys._current_frames().get(thread.ident or 0)
-            if frame is None or thread.ident is None:
+            if frame is None or thread.ident is None or is_of_a_tool(thread):
                 continue
             log = PythonCallLog(clock, ThreadState())
             window = PythonCallWindow(log)

@@ -28,6 +28,7 @@ from ..store.store import InputInfo
 from .allocations import MemoryLog
 from .asyncio_lanes import TaskLog
 from .current_task import Task
+from .hidden_threads import is_hidden
 from .module_calls import ModuleLog
 from .op_inputs import Captures
 from .other_threads import OtherThread, trace_other_threads
@@ -522,6 +523,8 @@ class Recorder:
                 self._attach_now(state)
 
     def _attach_now(self, state: ThreadState) -> None:
+        if is_hidden(state):
+            return
         recording = self._by_state.get(id(state))
         if recording is None:
             recording, key = ThreadRecording(self.options, state, self.clock), id(state)
@@ -545,6 +548,11 @@ class Recorder:
             if self.running:
                 self._detach(recording, self.clock())
         return ended
+
+    @property
+    def calls_in_imports(self) -> int:
+        """How many Python calls are not recorded because they were made while a module was imported."""
+        return sum(window.left_out for recording in self.thread_recordings for window in recording.windows)
 
     def forget(self, recordings: Sequence[ThreadRecording]) -> None:
         """Drop recordings of ended threads whose rows are elsewhere: a process may have any number of threads in its time."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..._core.dtype import dtype as Dtype
 from ..._core.sparse import SparseTensor
 from ..._core.storage import owner_of
+from .allocations import MOVE_WIDTH
 
 TOUCH_WIDTH = 7  # start of the op, address, bytes, op id and position of the argument, tensor, where its data is, layout
 MOST_ARGUMENTS = 64
@@ -75,12 +76,15 @@ class TensorNotes(NamedTuple):
 
     touched: NDArray[np.int64]  # rows of TOUCH_WIDTH numbers
     ends: NDArray[np.int64]  # time and id() of the tensors that ended
+    moves: NDArray[np.int64]  # rows of MOVE_WIDTH numbers: tensors that got other memory, and which they had before
     modules: list[dict[str, ModuleNote]]  # by label, as `Linear_0`
     optimizers: list[list[OptimizerNote]]
     steps: list[list[tuple[int, int]]]  # time of each optimizer's step, and which of the thread's optimizers it was
 
 
-NO_NOTES = TensorNotes(np.empty((0, TOUCH_WIDTH), np.int64), np.empty((0, 2), np.int64), [], [], [])
+NO_NOTES = TensorNotes(
+    np.empty((0, TOUCH_WIDTH), np.int64), np.empty((0, 2), np.int64), np.empty((0, MOVE_WIDTH), np.int64), [], [], []
+)
 
 
 def touch_all(touch: Callable[[tuple[int, ...]], None], op: int, args: tuple[Any, ...], start: int) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import os
 from collections.abc import Sequence
@@ -12,63 +10,46 @@ from .._io.files import write_file
 from .._io.markup import html_text
 from ..analysis.diff import Change, Diff
 from ..analysis.findings import duration
+from .flame_difference import Pair, flame_difference
+from .plain_page import plain_page
 
-_STYLE = """
-:root { color-scheme: light dark; --page: #f6f6f3; --ink: #1d2126; --muted: #5c6570; --line: #dcdcd5;
-  --worse: #b3421e; --better: #0b6e75; }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #14171a; --ink: #e8eaec; --muted: #9aa4ae; --line: #343a40; --worse: #f0936d; --better: #5cc3c4; }
-}
-body { margin: 0 auto; padding: 24px; max-width: 1100px; background: var(--page); color: var(--ink);
-  font: 15px/1.5 system-ui, sans-serif; font-variant-numeric: tabular-nums; }
-h1 { font-size: 24px; margin: 0 0 4px; overflow-wrap: anywhere; }
-p { margin: 0 0 12px; color: var(--muted); }
-p.verdict { font-size: 18px; color: var(--ink); }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; }
-th, td { padding: 6px 10px; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th { color: var(--muted); font-weight: 550; font-size: 13px; }
-th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 14em; }
-.slower, .new { color: var(--worse); }
-.faster, .gone { color: var(--better); }
-svg { display: block; }
-svg .axis { stroke: var(--muted); stroke-dasharray: 2 3; }
-svg .interval { stroke: currentColor; stroke-width: 2; }
-svg .point { fill: currentColor; }
-"""
 _WIDTH, _HEIGHT = 180, 18
 
 
-def export(diff: Diff, path: str | os.PathLike[str], names: tuple[str, str] = ("a", "b")) -> None:
-    """Write the page. Work without evidence of a change is counted, not listed."""
-    write_file(path, [_page(diff, names).encode("utf-8", "backslashreplace")])
+def export(diff: Diff, path: str | os.PathLike[str], names: tuple[str, str] = ("a", "b"), calls: Pair | None = None) -> None:
+    """Write the page. Work without evidence of a change is counted, not listed. calls: draw them as a flame graph, too."""
+    write_file(path, [_page(diff, names, calls).encode("utf-8", "backslashreplace")])
 
 
-def _page(diff: Diff, names: tuple[str, str]) -> str:
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+def _page(diff: Diff, names: tuple[str, str], calls: Pair | None) -> str:
     step = diff.step
     rest = len(diff.changes) - len(diff.found)
     notes = "".join(f"<p>{html_text(note)}</p>" for note in diff.notes)
     nothing = "<p>No op changed by more than can be told from noise.</p>" if diff.enough else ""
     listed = _table(diff.found) if diff.found else nothing
-    return f"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{digest}'">
-<title>{html_text(names[0])} and {html_text(names[1])}</title>
-<style>{_STYLE}</style>
-<h1>{html_text(names[0])} → {html_text(names[1])}</h1>
+    title = f"{names[0]} and {names[1]}"
+    memory = "".join(f"<p>{html_text(str(change))}</p>" for change in diff.memory)
+    body = f"""<h1>{html_text(names[0])} → {html_text(names[1])}</h1>
 <p class="verdict">A step took {duration(step.a_ns)} and takes {duration(step.b_ns)}:
 <span class="{_class(step)}">{_percent(step.ratio)}, {step.verdict}</span></p>
 <p>{diff.a_steps} and {diff.b_steps} steps{diff.of_recordings},
 {diff.confidence:.0%} interval {step.interval}.
 All ops together moved by {_percent(diff.drift)}, which is taken out of the figures below.</p>
-{notes}
+{memory}{notes}
 <div class="scroll">{listed}</div>
 <p>{rest} more were compared, of which there is no evidence that they changed.</p>
-</html>
-"""
+{_flame(calls)}"""
+    return plain_page(title, body)
+
+
+def _flame(calls: Pair | None) -> str:
+    graph = "" if calls is None else flame_difference(calls)
+    if not graph:
+        return ""
+    return (
+        "<h2>Calls</h2>\n<p>As wide as the time of a step after the change; orange became slower, blue faster, as measured: "
+        f"the machine's own changes are not taken out.</p>\n{graph}\n"
+    )
 
 
 def _table(changes: Sequence[Change]) -> str:

@@ -62,8 +62,11 @@ class LoadedProfile(ResultsMixin):
         writers.get("chrome")(self.store, path)
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
-        """Write one line per stack, root first, with its metric: input of flame graph tools."""
-        self._events.export_stacks(path, metric)
+        """Write one line per stack, root first, with its metric: input of flame graph tools.
+
+        ValueError if the file has neither stacks nor Python calls.
+        """
+        writers.get("stacks")(self.store, path, metric=metric)
 
     def export(self, format: str, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the recording with any exporter of that name, see `results.writers.names()`."""

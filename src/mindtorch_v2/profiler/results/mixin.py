@@ -9,6 +9,7 @@ from ..store.store import EventStore
 from . import writers
 
 if TYPE_CHECKING:
+    from ..analysis.advice import Missing
     from ..analysis.findings import Finding
     from ..analysis.memory_categories import Uses
     from ..analysis.overhead import Calibration, Overhead
@@ -32,6 +33,12 @@ class ResultsMixin:
         from ..analysis.advice import advise
 
         return advise(self._recording())
+
+    def missing_for_advice(self) -> list[Missing]:
+        """What advice() could not look for, because it was not recorded, and the option that records it."""
+        from ..analysis.advice import missing
+
+        return missing(self._recording())
 
     def overhead(self) -> Overhead | None:
         """What recording cost, and times without it. None for a trace that does not tell."""

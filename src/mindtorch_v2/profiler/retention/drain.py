@@ -43,6 +43,8 @@ def drain_threads(recorder: Recorder, into: list[Drained]) -> None:
         recorder.forget(ended)
         if recorder.memory is not None and recorder.memory.ends:
             recorder.memory.ends.clear()  # no tree is made of drained rows
+        if recorder.memory is not None and recorder.memory.moves:
+            recorder.memory.moves.clear()
 
 
 def _drain_thread(recording: ThreadRecording) -> Drained:

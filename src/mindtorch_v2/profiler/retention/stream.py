@@ -201,6 +201,8 @@ class Stream(RetentionPolicy):
         self._losses += [text for text in window.recorder.losses if text not in self._losses]
         if self._losses:
             metadata["losses"] = list(self._losses)
+        if window.recorder.calls_in_imports:
+            metadata["calls_in_imports"] = window.recorder.calls_in_imports
         return self._writer.meta(
             {
                 **window.meta,

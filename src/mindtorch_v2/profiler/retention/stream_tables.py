@@ -58,7 +58,7 @@ class StreamTables(_columns.Tables):
 
     def module(self, info: ModuleInfo) -> int:
         """The number of a module's entry."""
-        entry = (info.ident, info.class_name, info.order, tuple(info.children.items()))
+        entry = (info.ident, info.class_name, info.order, tuple(info.below.items()))
         number = self._module_numbers.get(entry)
         if number is None:
             number = self._module_numbers[entry] = len(self._module_numbers)

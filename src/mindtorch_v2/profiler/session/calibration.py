@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..._core.tensor import make_tensor
 from ..._dispatch import observer
-from ..analysis.overhead import Calibration, rebuilt_inputs
+from ..analysis.overhead import Calibration, rebuilt_inputs, tensor_inputs
 from ..assembly.freeze import freeze
 from ..recording.record_function import record_function
 from ..recording.recorder import Options, Recorder
@@ -85,6 +85,11 @@ def inputs():
         y + y
         y.sum(dims)
 
+def in_place():
+    for _ in range(times):
+        y.add_(y)
+        y.neg_()
+
 def scopes():
     for _ in range(times):
         with record_function("calibration"):
@@ -131,6 +136,8 @@ def _measure(options: Options) -> Calibration:
         learn("python", "calls", options)
     without_memory = options._replace(profile_memory=False)
     learn("op", "ops", without_memory)
+    if options.follows_storages:
+        learn("tensor", "in_place", options)
     if options.profile_memory:
         learn("memory", "ops", options)
     if options.captures_arguments:
@@ -173,6 +180,7 @@ def _counts(store: EventStore, modules: int = 0) -> dict[str, int]:
         "python": int(kinds[observer.PYTHON]),
         "memory": len(store.mem_time),
         "inputs": int(rebuilt_inputs(store).sum()),
+        "tensor": int(tensor_inputs(store).sum()),
         "module": modules,
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn, Self
 
 from .. import itt
 
@@ -24,33 +24,45 @@ class EnforceUnique:
 class _Emitter:
     """Marks every op for a vendor's tool while the block runs."""
 
+    _tool: ClassVar[str]
+
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled = enabled
         self.entered = False
         self.record_shapes = record_shapes
 
-    def __enter__(self) -> None:
-        if self.enabled:
-            self._fail()
+    def __enter__(self) -> Self | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError(f"{self._tool} annotation context manager is not reentrant")
+        self._begin()
+        self.entered = True
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         return None
 
-    def _fail(self) -> NoReturn:
+    def _begin(self) -> None:
         raise NotImplementedError
 
 
 class emit_itt(_Emitter):
-    """Marks for Intel's VTune. It is not part of this runtime: entering raises RuntimeError unless enabled=False."""
+    """Marks for Intel's VTune: see `profiler.itt`. Where a collector waits for them, entering raises RuntimeError unless
+    enabled=False."""
 
-    def _fail(self) -> NoReturn:
-        itt._fail()
+    _tool = "ITT"
+
+    def _begin(self) -> None:
+        itt.check_available()
 
 
 class emit_nvtx(_Emitter):
     """Marks for NVIDIA's Nsight. There is no CUDA here: entering raises AssertionError unless enabled=False."""
 
-    def _fail(self) -> NoReturn:
+    _tool = "NVTX"
+
+    def _begin(self) -> NoReturn:
         raise AssertionError("Torch not compiled with CUDA enabled")
 
 

@@ -7,12 +7,12 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..._core.storage import owner_of
 from ..._core.tensor import Tensor
+from ..._dispatch import observer
 from .._io.files import write_file
 from .._io.strict_json import dumps
 from .._io.terminal import shown
@@ -42,6 +42,12 @@ class LiveTensor:
 
 def live_tensors(limit: int | None = None) -> list[LiveTensor]:
     """The tensors that are alive, the largest first, at most `limit`; those that share memory are one entry."""
+    # A tracer of Python calls would be told of some calls for each of the millions of objects that a process may have.
+    live: list[LiveTensor] = observer.call_untraced(_live_tensors)
+    return live if limit is None else live[:limit]
+
+
+def _live_tensors() -> list[LiveTensor]:
     roles = _roles()
     origins = _origins()
     by_storage: dict[int, list[Tensor]] = {}
@@ -51,7 +57,7 @@ def live_tensors(limit: int | None = None) -> list[LiveTensor]:
             by_storage.setdefault(id(owner_of(array)), []).append(tensor)
     live = [_described(key, tensors, roles, origins) for key, tensors in by_storage.items()]
     live.sort(key=lambda storage: -storage.bytes)
-    return live if limit is None else live[:limit]
+    return live
 
 
 def write_live_tensors(path: str | os.PathLike[str], limit: int | None = 1000) -> None:
@@ -102,8 +108,18 @@ def _described(
     )
 
 
-def _instances(*kinds: type) -> Iterable[Any]:
-    return [each for each in gc.get_objects() if isinstance(each, kinds)]
+def _instances(kind: type) -> list[Any]:
+    """All objects of a class and its subclasses. Each class is looked at once: isinstance() runs Python code for Tensor."""
+    fits: dict[int, bool] = {}
+    found = []
+    for each in gc.get_objects():
+        its_class = type(each)
+        fitting = fits.get(id(its_class))
+        if fitting is None:
+            fitting = fits[id(its_class)] = kind in its_class.__mro__
+        if fitting:
+            found.append(each)
+    return found
 
 
 def _roles() -> dict[int, tuple[str, str]]:

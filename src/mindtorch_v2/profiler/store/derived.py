@@ -13,6 +13,7 @@ from ..._dispatch import observer
 from . import tree
 
 STEP_PREFIX = "ProfilerStep#"
+OPTIMIZER_STEP = "Optimizer.step#"
 
 
 def display_name(name: str) -> str:
@@ -42,6 +43,7 @@ class DerivedColumns:
     correlation: NDArray[np.int64]
     launch_tid: NDArray[np.int32]
     launch_ns: NDArray[np.int64]
+    details: NDArray[np.int32]
     mem_time: NDArray[np.int64]
     mem_bytes: NDArray[np.int64]
     mem_addr: NDArray[np.int64]
@@ -49,6 +51,7 @@ class DerivedColumns:
     mem_total: NDArray[np.int64]
     mem_device_type: NDArray[np.int8]
     mem_device_index: NDArray[np.int32]
+    mem_reserved: NDArray[np.int64]
     mem_event: NDArray[np.int32]
 
     names: Sequence[str]
@@ -165,6 +168,14 @@ class DerivedColumns:
         return alone
 
     @cached_property
+    def work_ns(self) -> NDArray[np.int64]:
+        """Self times as if no Python calls had been recorded: theirs count for the row around them, as without stacks."""
+        if not self.is_python.any():
+            return self.self_ns
+        around = tree.nearest_ancestor(self.parent, ~self.is_python)
+        return self.self_ns + tree.sums(around, np.where(self.is_python, self.self_ns, 0), len(self))
+
+    @cached_property
     def depth(self) -> NDArray[np.int32]:
         """Number of ancestors."""
         return tree.depths(self.parent)
@@ -257,7 +268,8 @@ class DerivedColumns:
         """Index into stacks as events show it.
 
         A backward node and all below it have the stack of the forward op; a device row has the stack of the op that
-        launched it, unless it has one itself.
+        launched it, unless it has one itself. A Python call has its caller's in torch's verbose traces only: otherwise it is
+        a frame of others, and `stack` has its caller's.
         """
         if self._whole:
             return self._whole[0].call_stack[self._whole[1]]
@@ -269,12 +281,17 @@ class DerivedColumns:
 
     @cached_property
     def _host_stack(self) -> NDArray[np.int32]:
-        backward = self.kind == observer.BACKWARD
-        if not backward.any() or not (self.stack >= 0).any():
+        if not (self.stack >= 0).any():
             return self.stack
+        stack = self.stack
+        if not self.options.get("verbose") and self.is_python.any():
+            stack = np.where(self.kind == observer.PYTHON, np.int32(-1), stack)
+        backward = self.kind == observer.BACKWARD
+        if not backward.any():
+            return stack
         forward, created = self.links
         forward_stack = np.full(len(self) + 1, -1, np.int32)
-        forward_stack[created] = self.stack[forward]
+        forward_stack[created] = stack[forward]
         # The nearest node counts: a backward node may contain another one.
         node = np.where(backward, np.arange(len(self)), tree.nearest_ancestor(self.parent, backward))
-        return np.where(node >= 0, forward_stack[node], self.stack)
+        return np.where(node >= 0, forward_stack[node], stack)

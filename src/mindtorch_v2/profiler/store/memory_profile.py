@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from ..._core.device import device as Device
 from ..._dispatch import observer
 from . import tree
+from .derived import OPTIMIZER_STEP
 from .store import EventStore, StorageNotes
 
 _ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
-_OPTIMIZER_STEP = "Optimizer.step#"
 BEFORE = -1  # the start of a block that was allocated before the recording
 
 
@@ -113,7 +113,7 @@ class MemoryBlocks:
         store = self._store
         backward = _Ranges(store, store.kind == observer.ENGINE)
         accumulating = _Ranges(store, _named(store, lambda name: name == _ACCUMULATE))
-        stepping = _Ranges(store, _named(store, lambda name: name.startswith(_OPTIMIZER_STEP)))
+        stepping = _Ranges(store, _named(store, lambda name: name.startswith(OPTIMIZER_STEP)))
         nodes = _Ranges(store, _outermost_ops(store))
         known: dict[BlockKey, Category] = {}
         for block in self._blocks:

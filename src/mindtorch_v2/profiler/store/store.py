@@ -36,6 +36,7 @@ OPTIONAL: Mapping[str, tuple[IntType, int]] = {
     "correlation": (np.int64, -1),
     "launch_tid": (np.int32, -1),
     "launch_ns": (np.int64, -1),
+    "details": (np.int32, -1),
 }
 COLUMNS = (*REQUIRED, *OPTIONAL)
 MEMORY_COLUMNS: Mapping[str, tuple[IntType, int]] = {
@@ -46,6 +47,7 @@ MEMORY_COLUMNS: Mapping[str, tuple[IntType, int]] = {
     "mem_total": (np.int64, 0),
     "mem_device_type": (np.int8, 0),
     "mem_device_index": (np.int32, -1),
+    "mem_reserved": (np.int64, 0),
 }
 
 # Bookkeeping ops that torch leaves out of events().
@@ -66,6 +68,24 @@ class ThreadInfo(NamedTuple):
 
     ident: int
     name: str
+
+
+class RowDetails(NamedTuple):
+    """What a trace tells of an event beyond the columns: launch geometry, bytes, collectives, what a program added.
+
+    category: the trace's own, "" if the kind of row implies it. arguments: a JSON object as text.
+    """
+
+    category: str
+    arguments: str
+
+
+class OtherEvent(NamedTuple):
+    """An event of a trace that is no row: a counter, a wait of a stream, a profiler's own work; `fields` is JSON."""
+
+    start: int
+    duration: int  # -1: it has none
+    fields: str
 
 
 class StorageNotes(NamedTuple):
@@ -118,6 +138,8 @@ class EventStore(DerivedColumns):
         self.stacks: Sequence[tuple[str, ...]] = tables["stacks"]
         self.modules: Sequence[str] = tables["modules"]
         self.overloads: Sequence[str] = tables["overloads"]
+        self.row_details: Sequence[RowDetails] = tables.get("row_details", ())
+        self.other_events: Sequence[OtherEvent] = tables.get("other_events", ())
         self.options: dict[str, Any] = meta["options"]
         self.metadata: dict[str, Any] = meta["metadata"]
         self.trace_id: str | None = meta["trace_id"]
@@ -146,6 +168,8 @@ class EventStore(DerivedColumns):
         stacks: Sequence[tuple[str, ...]] = (),
         modules: Sequence[str] = (),
         overloads: Sequence[str] = (),
+        row_details: Sequence[RowDetails] = (),
+        other_events: Sequence[OtherEvent] = (),
         options: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         trace_id: str | None = None,
@@ -188,6 +212,8 @@ class EventStore(DerivedColumns):
                 "stacks": stacks,
                 "modules": modules,
                 "overloads": overloads,
+                "row_details": row_details,
+                "other_events": other_events,
             },
             {
                 "options": dict(options or {}),
@@ -212,12 +238,14 @@ class EventStore(DerivedColumns):
         """Make a store from one mapping per event, in recording order; `more` goes to freeze().
 
         A row needs name (text), start and end; kind defaults to OP and thread (an operating-system id) to 1.
-        It may have any other column, with `inputs` (InputInfo), `stack` (tuple of frames), `module` and `overload`
-        passed by value. A device row has `stream` (its number) instead of a thread, and `launch_thread`.
+        It may have any other column, with `inputs` (InputInfo), `stack` (tuple of frames), `module`, `overload` and
+        `details` (RowDetails) passed by value. A device row has `stream` (its number) instead of a thread, and `launch_thread`.
         A memory row has time, bytes and optionally addr, thread, device_type and device_index.
         """
         rows, memory = list(rows), list(memory)
-        tables: dict[str, dict[Any, int]] = {t: {} for t in ("names", "threads", "infos", "stacks", "modules", "ops")}
+        tables: dict[str, dict[Any, int]] = {
+            t: {} for t in ("names", "threads", "infos", "stacks", "modules", "ops", "details")
+        }
 
         def index(table: str, value: Any) -> int:
             return -1 if value is None else tables[table].setdefault(value, len(tables[table]))
@@ -241,6 +269,7 @@ class EventStore(DerivedColumns):
             "op": [index("ops", r.get("overload")) for r in rows],
             "fwd_tid": [thread(r.get("fwd_thread")) for r in rows],
             "launch_tid": [thread(r.get("launch_thread")) for r in rows],
+            "details": [index("details", r.get("details")) for r in rows],
         }
         for column in ("seq", "step", "flops", "device_type", "device_index", "correlation", "launch_ns"):
             columns[column] = [r.get(column, OPTIONAL[column][1]) for r in rows]
@@ -259,6 +288,7 @@ class EventStore(DerivedColumns):
             stacks=list(tables["stacks"]),
             modules=list(tables["modules"]),
             overloads=list(tables["ops"]),
+            row_details=list(tables["details"]),
             **more,
         )
 
@@ -270,7 +300,8 @@ class EventStore(DerivedColumns):
         """
         if len(stores) == 1:
             return stores[0]
-        tables: dict[str, dict[Any, int]] = {t: {} for t in ("names", "threads", "input_infos", "stacks", "modules")}
+        shared = ("names", "threads", "input_infos", "stacks", "modules", "row_details")
+        tables: dict[str, dict[Any, int]] = {table: {} for table in shared}
         overloads: list[str] = []
         row_numbers = ["mem_event", "parent"]  # columns of row numbers
         if any(store.has_device_rows for store in stores):
@@ -287,6 +318,7 @@ class EventStore(DerivedColumns):
             "shapes": "input_infos",
             "stack": "stacks",
             "module": "modules",
+            "details": "row_details",
         }
         for store in stores:
             renumbered = {
@@ -308,7 +340,9 @@ class EventStore(DerivedColumns):
         first = stores[0]
         columns = {column: np.concatenate(collected) for column, collected in parts.items()}
         joined: dict[str, Sequence[Any]] = {table: list(known) for table, known in tables.items()}
-        return cls(columns, {**joined, "overloads": overloads}, {**first._meta, "segments": tuple(segments)})
+        others = [event for store in stores for event in store.other_events]
+        everything = {**joined, "overloads": overloads, "other_events": others}
+        return cls(columns, everything, {**first._meta, "segments": tuple(segments)})
 
     def _with_stray_memory(self) -> EventStore:
         """Fill mem_event; an allocation or a free outside every event gets a row of kind MEMORY of its own."""

@@ -240,6 +240,13 @@ class EventList(list[Any]):
 
         return notebook.list_table(self, memory=self._profile_memory, flops=self._with_flops)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """IPython's view as text: the ten largest averages, or how many events there are; repr() is that of a list."""
+        if len(self) and not hasattr(self[0], "time_range"):
+            printer.text(self.table(sort_by="self_cpu_time_total", row_limit=10))
+        else:
+            printer.text(f"<EventList of {len(self):,} events>")
+
     def export_chrome_trace(self, path: str | PathLike[str]) -> None:
         """Write the events as a trace for Perfetto, TensorBoard or chrome://tracing."""
         event_list.export(self, path)
@@ -278,7 +285,7 @@ class EventList(list[Any]):
             raise ValueError(f"metric should be one of: {_METRICS}")
         rows = self._columns
         if rows is not None:
-            stacks.export(rows.whole, path, metric=metric)
+            stacks.export(rows.whole, path, metric=metric, even_if_empty=True)  # as torch does
             return
         attribute = metric.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
         on_device = [event for event in self if event.device_type != DeviceType.CPU]

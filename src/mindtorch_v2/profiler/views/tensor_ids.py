@@ -62,19 +62,43 @@ class TensorIds:
 
     def of_note(self, note: TensorNote) -> Identity:
         """A tensor of a module or an optimizer."""
-        number = self._allocations.get((_NOTE, self._note_numbers[id(note)]))
-        return Identity(note.tensor, note.pointer, None if number is None else self._ids.get(number), number, note.layout)
+        place = self._note_numbers[id(note)]
+        number = self._allocations.get((_NOTE, place))
+        tensor = self._ends.address(note.tensor, self._tensor_notes[place][0])
+        return Identity(tensor, note.pointer, None if number is None else self._ids.get(number), number, note.layout)
 
     def _of_touch(self, row: int) -> Identity:
         number = self._allocations[_TOUCH, row]
-        _, _, _, _, tensor, pointer, layout = self._notes.touched[row].tolist()
-        return Identity(tensor, pointer, self._ids.get(number), number, layout)
+        start, _, _, _, tensor, pointer, layout = self._touched[row]
+        return Identity(self._ends.address(tensor, start), pointer, self._ids.get(number), number, layout)
+
+    @cached_property
+    def _touched(self) -> list[list[int]]:
+        """The rows of tensors that ops were given, with the memory that each had when its op began. They are recorded when the
+        op has ended; one that gave a tensor other memory is found by its time. Memory of no bytes is one place for all."""
+        rows: list[list[int]] = self._notes.touched.tolist()
+        for row in rows:
+            if not row[2] and not row[6]:
+                row[1] = row[5] = 0
+        moves = self._notes.moves.tolist()
+        if moves:
+            store = self._store
+            ends = dict(zip(store.start.tolist(), store.end.tolist(), strict=True))
+            by_tensor: dict[int, list[list[int]]] = {}
+            for row in rows:
+                by_tensor.setdefault(row[4], []).append(row)
+            for time, tensor, address, size, pointer in sorted(moves, reverse=True):  # the first move of an op counts
+                for row in by_tensor.get(tensor, ()):
+                    if row[0] <= time <= ends.get(row[0], 0):
+                        row[1:3] = (address, size) if size else (0, 0)
+                        row[5] = pointer if size else 0
+        return rows
 
     @cached_property
     def _touches(self) -> dict[tuple[int, int], list[int]]:
         touches: dict[tuple[int, int], list[int]] = {}
-        for row, (start, place) in enumerate(self._notes.touched[:, [0, 3]].tolist()):
-            touches.setdefault((start, place), []).append(row)
+        for number, row in enumerate(self._touched):
+            touches.setdefault((row[0], row[3]), []).append(number)
         return touches
 
     @cached_property
@@ -94,7 +118,7 @@ class TensorIds:
         store, ends = self._store, self._ends
         sights = [
             _Sight(start, _TOUCH, row, address, ends.tensor(tensor, start))
-            for row, (start, address, _, _, tensor, _, _) in enumerate(self._notes.touched.tolist())
+            for row, (start, address, _, _, tensor, _, _) in enumerate(self._touched)
         ]
         sights += [
             _Sight(time, _NOTE, number, note.address, ends.tensor(note.tensor, time))
@@ -154,9 +178,9 @@ class TensorIds:
             for number, (_, note) in enumerate(self._tensor_notes)
             if note.pointer
         }
-        for row, pointer in enumerate(self._notes.touched[:, 5].tolist()):
-            if pointer:
-                pointers[self._allocations[_TOUCH, row]] = pointer
+        for number, row in enumerate(self._touched):
+            if row[5]:
+                pointers[self._allocations[_TOUCH, number]] = row[5]
         return pointers
 
 
@@ -173,5 +197,23 @@ class _Ends:
 
     def tensor(self, ident: int, time: int) -> int:
         """A number that no other tensor has."""
-        ended = bisect_right(self._times.get(ident, []), time)
-        return self._numbers.setdefault((ident, ended), len(self._numbers))
+        return self._numbers.setdefault((ident, self._before(ident, time)), len(self._numbers))
+
+    def address(self, ident: int, time: int) -> int:
+        """The id() of a tensor. Where further tensors were seen with it, their number stands above its 48 bits: no two have one
+        address. To be asked once all have been seen."""
+        seen = self._seen[ident]
+        return ident + (len(seen) - bisect_right(seen, self._before(ident, time)) << 48)
+
+    @cached_property
+    def _seen(self) -> dict[int, list[int]]:
+        """By id(): for each tensor that was seen with it how many had ended before, in order."""
+        seen: dict[int, list[int]] = {}
+        for ident, before in self._numbers:
+            seen.setdefault(ident, []).append(before)
+        for numbers in seen.values():
+            numbers.sort()
+        return seen
+
+    def _before(self, ident: int, time: int) -> int:
+        return bisect_right(self._times.get(ident, []), time)

@@ -323,8 +323,11 @@ def files(tmp_path_factory, store):
 
 COMMANDS = {
     "advice": [["{saved}"], ["{saved}", "--json"]],
+    "attach": [["1", "-o", "x\x1b"]],
+    "ceilings": [],  # names nothing
     "convert": [["{saved}", "--to", "csv"], ["{trace}", "--to", "nothing"]],
     "demo": [],  # shows names of its own script
+    "device": [["{saved}"], ["{saved}", "--json"]],
     "diff": [
         ["{saved}", "{slower}"],
         ["{saved}", "{slower}", "--json"],
@@ -332,9 +335,15 @@ COMMANDS = {
     ],
     "events": [["{saved}", "-n", "-1"], ["{saved}", "-n", "-1", "--json"], ["{saved}", "--name", "\x1b"]],
     "flops": [["{saved}", "-n", "-1"]],
+    "history": [["{saved}", "{slower}"], ["{saved}", "{slower}", "--json"], ["{saved}", "--git", "\x1b"]],
+    "lines": [["{saved}"], ["{saved}", "--json"]],
+    "mcp": [["--folder", "{folder}/no\x1b"]],
     "memory": [["{saved}", "-n", "-1"]],
+    "push": [["{saved}", "--as", "prometheus", "--to", "x\x1b://"]],
     "repair": [["{broken}", "-o", "{folder}/r\x1b.mtp"]],
+    "replay": [["{saved}", "no\x1bop"], ["{saved}", "aten::add"], ["{saved}", "aten::add", "--json"]],
     "report": [["{saved}"], ["{trace}", "-o", "{folder}/no\x1b/folder.html"]],
+    "roofline": [["{saved}"]],
     "run": [["-o", "{folder}/run\x1b.mtp", "{script}"], ["{folder}/no\x1bscript.py"], ["-o", "x\x1b", "{script}"]],
     "sql": [["{saved}", "select \x1b"]],  # with the extra, and the line that names the extra without it
     "table": [
@@ -344,8 +353,10 @@ COMMANDS = {
         ["{folder}/missing\x1b.json"],
         ["{saved}", "--sort", "\x1b"],
     ],
+    "top": [["1"]],
     "tree": [["{saved}", "--python"], ["{saved}", "--by", "module"], ["{trace}", "--least", "0"]],
     "validate": [["{saved}"], ["{broken}"], ["{script}"]],
+    "what-if": [["{saved}", "-n", "-1"], ["{saved}", "--json"], ["{saved}", "--op", "no\x1bop"]],
 }
 
 

@@ -138,6 +138,21 @@ def test_arguments_that_changed_cost_more():
     assert estimate(store, COST._replace(inputs=7.0)).total_ns == 10 * 10 + 7 * 7
 
 
+def test_tensors_that_are_noted_cost_by_their_number():
+    inputs = InputInfo(
+        dims=((2,), ((3,), (4,), (5,)), (), ()),
+        types=("float", "TensorList", "Scalar", ""),
+        strides=((1,), ((1,), (1,), (1,)), (), ()),
+        concrete=(None, None, 2, None),
+    )
+    rows = [
+        {"name": "cat", "start": 0, "end": 50, "inputs": inputs},
+        {"name": "range", "start": 60, "end": 70, "kind": observer.SCOPE, "inputs": inputs},
+    ]
+    store = EventStore.from_rows(rows)
+    assert estimate(store, COST._replace(tensor=7.0)).total_ns - estimate(store, COST).total_ns == 4 * 7
+
+
 def test_a_recording_of_an_earlier_version_has_four_costs():
     four = {"op": 1.0, "scope": 2.0, "python": 3.0, "inside": 4.0}
     known = calibration_of(EventStore.from_rows([], options={"calibration": four}))
@@ -172,7 +187,7 @@ EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True,
         ({"profile_memory": True}, {"op", "scope", "engine", "memory"}),
         ({"record_shapes": True}, {"op", "scope", "engine", "inputs"}),
         ({"with_modules": True}, {"op", "scope", "engine", "module"}),
-        (EVERYTHING, {"op", "scope", "engine", "memory", "inputs", "module", "python"}),
+        (EVERYTHING, {"op", "scope", "engine", "memory", "inputs", "tensor", "module", "python"}),
     ],
 )
 def test_what_the_options_record_is_measured_in_bounded_time(options, measured):

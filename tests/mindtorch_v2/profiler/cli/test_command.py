@@ -15,7 +15,7 @@ from mindtorch_v2.profiler.cli.main import main
 
 def test_every_file_of_the_folder_is_a_command():
     files = {name.removesuffix(".py") for name in os.listdir(commands.__path__[0]) if name.endswith(".py")}
-    assert command.names() == sorted(files - {"__init__"})
+    assert command.names() == sorted(name.replace("_", "-") for name in files - {"__init__"})
 
 
 @pytest.mark.parametrize("name", command.names())

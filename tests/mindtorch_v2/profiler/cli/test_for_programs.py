@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from xml.etree import ElementTree
 
 import pytest
@@ -113,6 +114,94 @@ def test_json_names_what_is_over_the_limit(capsys, sides):
     for option in (["--json"], ["--format", "json"]):
         figures = json.loads(answer(capsys, "diff", *sides, *option, "--fail-op-over", "50%")[1])
         assert figures["over_limit"] == ["aten::a|*b*"] and figures["steps"] == {"a": 10, "b": 10}
+
+
+def with_memory(path, size):
+    """Ten steps that allocate and free `size` bytes each."""
+    rows, memory = [], []
+    for step in range(10):
+        at = 1000 * step
+        rows += [
+            {"name": "aten::a", "start": at + 10, "end": at + 90},
+            {"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": at, "end": at + 900},
+        ]
+        memory += [
+            {"time": at + 20, "bytes": size, "addr": 1 + step},
+            {"time": at + 80, "bytes": -size, "addr": 1 + step},
+        ]
+    writers.get("saved")(EventStore.from_rows(rows, memory=memory), path)
+    return path
+
+
+@pytest.mark.parametrize(("after", "limit", "code"), [(1000, "5%", 0), (1040, "5%", 0), (1060, "5%", 1), (900, "0%", 0)])
+def test_memory_over_a_limit(capsys, tmp_path, after, limit, code):
+    paths = [with_memory(tmp_path / "a.mtp", 1000), with_memory(tmp_path / "b.mtp", after)]
+    names = ["peak of memory, cpu", "memory allocated in a step"]
+    got, out = answer(capsys, "diff", *paths, "--fail-over-memory", limit, "--json")
+    figures = json.loads(out)
+    assert got == code and figures["over_limit"] == (names if code else [])
+    assert figures["memory"] == [{"name": name, "a_bytes": [1000], "b_bytes": [after]} for name in names]
+    _, out = answer(capsys, "diff", *paths, "--fail-over-memory", limit, "--format", "github")
+    assert out.count("::error") == (2 if code else 0) and "title=peak of memory%2C cpu::peak of memory, cpu: 1000 B" in out
+    _, out = answer(capsys, "diff", *paths, "--fail-over-memory", limit, "--format", "junit")
+    assert ElementTree.fromstring(out).get("failures") == ("2" if code else "0")
+    _, out = answer(capsys, "diff", *paths, "--fail-over-memory", limit, "--format", "markdown")
+    assert out.count("Over the limit") == (2 if code else 0)
+
+
+def test_a_limit_of_memory_needs_memory(capsys, sides):
+    assert main(["diff", *map(str, sides), "--fail-over-memory", "5%"]) == 3
+    assert "not every recording has memory" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------ histories
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three recordings; the last one has an op that takes ninety times as long."""
+    for number, factor in enumerate((1, 1, 90)):
+        path = steps(tmp_path / f"{number}.mtp", factor, "aten::<b>")
+        os.utime(path, ns=(number, number))
+    (tmp_path / "notes.txt").touch()
+    return tmp_path
+
+
+def test_a_history(capsys, folder):
+    code, out = answer(capsys, "history", folder, "--json", "--html", folder / "trend.html", "--fail")
+    told = json.loads(out)
+    assert code == 1 and told["recordings_in_all"] == 3
+    assert [point["label"] for point in told["recordings"]] == ["0", "1", "2"]
+    assert [point["verdict"] for point in told["recordings"]] == ["", "no evidence", "slower"]
+    assert told["recordings"][2]["largest"] == "aten::<b>" and told["recordings"][0]["ops"] == 2
+    page = (folder / "trend.html").read_text()
+    assert "aten::&lt;b&gt;" in page and "<b>" not in page and "<script" not in page and page.count("<circle") == 3
+    code, out = answer(capsys, "history", folder, "-n", "2")
+    assert code == 0 and [line.split()[0] for line in out.splitlines()[1:]] == ["1", "2"]
+
+
+def test_a_history_by_commits(capsys, folder, monkeypatch):
+    def git(*arguments):
+        command = ["git", "-c", "user.name=x", "-c", "user.email=x@y", *arguments]
+        return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=True).stdout.strip()
+
+    git("init", "-q")
+    commits = []
+    for number in (2, 0, 1):
+        git("commit", "-q", "--allow-empty", "-m", f"change {number}")
+        commits.append(git("rev-parse", "HEAD"))
+        (folder / f"{number}.mtp").rename(folder / f"run-{commits[-1][:12]}.mtp")
+    monkeypatch.chdir(folder)
+    told = json.loads(answer(capsys, "history", folder, "--git", f"{commits[0]}..HEAD", "--json")[1])
+    assert [point["label"] for point in told["recordings"]] == [f"{commits[1][:9]} change 0", f"{commits[2][:9]} change 1"]
+    for revisions, said in (("nothing..HEAD", "git does not know the range"), ("HEAD..HEAD", "none")):
+        assert main(["history", str(folder), "--git", revisions]) == 2
+        assert said in capsys.readouterr().err or said == "none"
+
+
+def test_a_history_of_nothing(capsys, tmp_path):
+    assert main(["history", str(tmp_path)]) == 2
+    assert "there is no recording (.mtp, .json, .json.gz) in" in capsys.readouterr().err
 
 
 def test_a_page_is_opened_on_request(capsys, tmp_path, monkeypatch):

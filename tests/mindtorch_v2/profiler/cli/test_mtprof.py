@@ -161,7 +161,7 @@ def test_advice_as_text_and_json(capsys, recorded):
     folder, prof = recorded
     code, out, _ = mtprof(capsys, "advice", folder / "run.mtp", "--json")
     assert code == 0
-    assert [f["rule"] for f in json.loads(out)] == [f.rule for f in prof.advice()]
+    assert [f["rule"] for f in json.loads(out)["findings"]] == [f.rule for f in prof.advice()]
     code, out, _ = mtprof(capsys, "advice", folder / "run.mtp")
     assert code == 0
     assert out

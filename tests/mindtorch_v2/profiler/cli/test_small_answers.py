@@ -51,7 +51,37 @@ def test_version(capsys, monkeypatch, installed):
         ([TRACE], 2, f"mtprof: there is no command {TRACE!r}: to read that file: `mtprof table {TRACE}`; "),
         (["zzzz"], 2, "mtprof: there is no command 'zzzz': there are advice, "),
         (["table", "{empty}"], 3, "mtprof table: {empty}: '{empty}' is empty: nothing was written to it\n"),
-        (["events", TRACE, "--step", "99"], 2, "mtprof events: nothing was recorded in step 99: all of it is step 0\n"),
+        (["events", TRACE, "--step", "99"], 2, "mtprof events: nothing was recorded in step 99: it has 0 to 1\n"),
+        (["table"], 2, "mtprof table: the following arguments are required: path (see `mtprof table --help`)\n"),
+        (["table", "nofile.json"], 3, "mtprof table: there is no file 'nofile.json'\n"),
+        (["table", "no/file.json"], 3, "mtprof table: there is no folder 'no'\n"),
+        (["table", "{folder}"], 3, "mtprof table: '{folder}' is a folder: name a recording in it"),
+        (["table", __file__], 3, f"mtprof table: {__file__}: the file is neither a trace in JSON nor a saved profile\n"),
+        (["table", TRACE, "-n", "x"], 2, "mtprof table: argument -n/--limit: invalid int value: 'x' (see "),
+        (
+            ["table", TRACE, "--by", "line"],
+            2,
+            "mtprof table: argument --by: there is no 'line': there are name, shape, stack, ",
+        ),
+        (["table", TRACE, "--jsno"], 2, "mtprof table: unknown --jsno: did you mean `--json`? (see `mtprof table --help`)\n"),
+        (["table", TRACE, "--xyz=1"], 2, "mtprof table: unknown --xyz=1 (see `mtprof table --help`)\n"),
+        (["--json", "table", TRACE], 2, "mtprof: --json stands before the command: options of a command stand after it\n"),
+        (["events", TRACE, "--longer-than", "5"], 2, "mtprof events: argument --longer-than: '5' has no unit: ns, us, ms or s"),
+        (["events", TRACE, "--id", "0"], 2, "mtprof events: there is no event 0: ids are 1 to "),
+        (["tree", TRACE, "--by", "modules"], 2, "mtprof tree: argument --by: there is no 'modules': did you mean `module`?"),
+        (["convert", TRACE, "--to", "crome"], 2, "mtprof convert: argument --to: there is no 'crome': did you mean `chrome`?"),
+        (["convert", TRACE], 2, "mtprof convert: say the format with --to: chrome, "),
+        (["report", TRACE, "-o", "/nowhere/x.html"], 3, "mtprof report: there is no folder '/nowhere'\n"),
+        (["run", "nofile.py"], 2, "mtprof run: there is no file 'nofile.py'\n"),
+        (["run", "--schedule", "1,1,2", __file__], 2, "mtprof run: argument --schedule: '1,1,2' is not four numbers "),
+        (["run", "--listen", "port", __file__], 2, "mtprof run: argument --listen: 'port' is no port: 0 to 65535"),
+        (["diff", TRACE], 2, "mtprof diff: two recordings are compared, or several with several: "),
+        (["diff", TRACE, TRACE, "--fail-over", "five"], 2, "mtprof diff: argument --fail-over: 'five' is not a percentage"),
+        (["top", "abc"], 2, "mtprof top: argument pid: invalid int value: 'abc'"),
+        (["top", "1", "--interval", "0"], 2, "mtprof top: argument --interval: '0' is no number of seconds above 0"),
+        (["history", "{folder}/none"], 3, "mtprof history: there is no file '{folder}/none'\n"),
+        (["push", TRACE], 2, "mtprof push: the following arguments are required: --as (see "),
+        (["mcp", "--folder", "nowhere"], 2, "mtprof mcp: there is no folder 'nowhere'\n"),
         *(
             (
                 ["table", TRACE, "--sort", key],
@@ -64,6 +94,11 @@ def test_version(capsys, monkeypatch, installed):
 )
 def test_a_wrong_usage_is_told_what_is_right(capsys, tmp_path, arguments, code, answer):
     (empty := tmp_path / "empty.json").touch()
-    assert main([argument.format(empty=empty) for argument in arguments]) == code
+    names = {"empty": empty, "folder": tmp_path}
+    try:
+        ended = main([argument.format(**names) for argument in arguments])
+    except SystemExit as wrong_usage:
+        ended = wrong_usage.code
     printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.startswith(answer.format(empty=empty))
+    assert (ended, printed.out) == (code, "")
+    assert printed.err.startswith(answer.format(**names)) and printed.err.count("\n") == 1  # one line, whatever is wrong

@@ -100,7 +100,7 @@ def test_options_and_metadata_of_a_torch_trace(fixtures):
 
 def test_a_gpu_trace(fixtures):
     store, recovery = read_any(fixtures / "gpu_by_hand.json")
-    assert recovery.complete and recovery.skipped == {"category cuda_sync": 1, "category overhead": 1}
+    assert recovery.intact and len(store.other_events) == 2
     rows = {store.names[name]: row for row, name in enumerate(store.name.tolist())}
     kernel, copy, fill = (
         rows[n] for n in ("ampere_sgemm_32x32_sliced1x4_tn", "Memcpy DtoH (Device -> Pageable)", "Memset (Device)")
@@ -220,7 +220,7 @@ def test_categories_that_nobody_knows_are_spans_and_other_phases_are_counted(tra
     ]
     store, recovery = read(trace(events))
     assert sorted(store.names) == ["a", "no category"]
-    assert recovery.skipped == {"phase C": 1}
+    assert not recovery.skipped and len(store.other_events) == 1
     assert {thread.name for thread in store.threads} == {"thread 1", "main of process x"}
 
 

@@ -29,10 +29,7 @@ def test_torchs_own_traces_pass(fixtures, name):
 
 def test_a_gpu_trace_passes(fixtures):
     problems = validate_file(fixtures / "gpu_by_hand.json")
-    assert {str(problem) for problem in problems} == {
-        "note: events: 1 left out: category cuda_sync",
-        "note: events: 1 left out: category overhead",
-    }
+    assert not problems
 
 
 def test_live_loaded_and_path_all_pass(live, tmp_path):

@@ -37,7 +37,7 @@ def test_every_format_is_found_by_name(made_up, tmp_path):
     assert {"saved", "speedscope", "perfetto", "pprof", "csv", "parquet", "chrome", "collapsed"} <= set(writers.names())
     for name in ("saved", "speedscope", "perfetto", "pprof", "csv", "chrome", "collapsed"):
         assert written(name, made_up, tmp_path) is not None
-        assert written(name, EventStore.from_rows([]), tmp_path) is not None
+        assert written(name, EventStore.from_rows([], options={"with_stack": True}), tmp_path) is not None
 
 
 @pytest.mark.parametrize("name", writers.names())

@@ -277,6 +277,26 @@ def test_ops_know_the_module_they_ran_in(ops):
     assert [store.modules[at] if at >= 0 else None for at in store.module] == ["Layer.block.first", None, "Layer.block.first"]
 
 
+def test_paths_of_modules_that_are_no_submodules_of_their_caller():
+    """A ModuleList is not called itself; a module may call one of a submodule's, itself, or one from elsewhere."""
+    shared, alone = Layer(), Layer()
+    net = Layer(blocks=Layer(**{"0": Layer(lin=Layer()), "1": Layer(lin=shared)}), none=None, near=shared)
+    net._modules["self"] = net
+    first = net._modules["blocks"]._modules["0"]
+    recorder = Recorder(Options(with_modules=True))
+    recorder.start()
+    state = threads.state
+    calls = [(net, first, first._modules["lin"]), (net, first._modules["lin"]), (net, shared), (net, alone), (net, net)]
+    for nested in calls:
+        for module in nested:
+            state.module_enter(module)
+        for module in reversed(nested):
+            state.module_exit(module)
+    recorder.stop()
+    paths = [path for path in freeze(recorder).modules if path != "Layer"]
+    assert paths == ["Layer.blocks.0", "Layer.blocks.0.lin", "Layer.near", "Layer.Layer"]
+
+
 def test_memory_rows_of_this_thread(ops):
     recorder = recorded(profile_memory=True)
     array = np.zeros(50)

@@ -15,6 +15,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2.profiler import ProfilerActivity, profile, record_function
 from mindtorch_v2.profiler.assembly.python_rows import python_rows
 from mindtorch_v2.profiler.exporters import stacks
+from mindtorch_v2.profiler.recording.python_calls.code_origin import LIBRARY, USER, classify
 from mindtorch_v2.profiler.recording.python_calls.stream import CallSegment, OpenFrame
 from mindtorch_v2.profiler.store.store import EventStore
 
@@ -125,6 +126,16 @@ def test_the_stack_at_a_moment_has_lines():
     assert at(25) == ["/user/code.py(20): g", "/user/code.py(12): f"]
     assert at(35) == ["/user/code.py(12): f"]
     assert at(45) == []
+
+
+def test_a_call_tells_the_line_that_made_it():
+    f, g = function("f"), function("g", line=20)
+    places = {line: start for start, _, line in f.co_lines() if line}
+    stream = CallSegment(0, None, [], [], events([f, g, None, None], [10, 20, 30, 40], [-1, places[12]]))
+    _, python = rows(stream)
+    callers = {python.names[name]: int(caller) for name, caller in zip(python.name.tolist(), python.caller, strict=True)}
+    assert callers["/user/code.py(10): f"] == -1
+    assert list(python.stacks[callers["/user/code.py(20): g"]]) == ["/user/code.py(12): f"]
 
 
 # ------------------------------------------------------------------------------ real calls
@@ -343,7 +354,7 @@ def test_a_real_profile_writes_lines(tmp_path):
             middle()
     prof.export_stacks(str(tmp_path / "s.txt"))
     lines = (tmp_path / "s.txt").read_text().splitlines()
-    assert lines and all(":_middle;" in line and line.rsplit(" ", 1)[1].isdigit() for line in lines)
+    assert lines and all(line.rsplit(" ", 1)[1].isdigit() for line in lines) and any(":_middle;" in line for line in lines)
 
 
 def refused():
@@ -376,3 +387,26 @@ def test_calls_are_traced_after_an_op_that_failed(function):
     assert names.count(here(leaf)) == (1 if function is refused else 2)
     assert inner(prof, "middle") == [here(leaf)]
     assert here(function) in names
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_lines_in_and_after_a_grad_mode(mode):
+    def inside():
+        with mode():
+            x + 1
+        x * 2
+
+    with profile(activities=[ProfilerActivity.CPU], with_stack=True) as prof:
+        inside()
+        x - 1
+    first = inside.__code__.co_firstlineno
+    lines = {event.name: event.stack[0] for event in prof.events() if event.name.startswith("aten::")}
+    assert f"({first + 2}): inside" in lines["aten::add"]
+    assert f"({first + 3}): inside" in lines["aten::mul"]
+    assert "inside" not in lines["aten::sub"]
+
+
+def test_an_installed_package_beside_the_standard_library_is_the_users():
+    folder = os.path.dirname(os.path.abspath(os.__file__))
+    assert classify(os.path.join(folder, "site-packages", "mine.py")) == USER
+    assert classify(os.path.join(folder, "mine.py")) == LIBRARY

@@ -178,7 +178,7 @@ def test_the_flame_graph_zooms_searches_and_changes_its_measure(open_page, repor
     page.fill("#section-calls input[type=search]", "addmm")
     expect(page.locator("#section-calls [role=status]")).to_have_text(re.compile(r"^\d+ places match, .* in all \(\d"))
     before = page.inner_text("#section-calls tbody tr:first-child")
-    page.select_option("#section-calls .toolbar select", "memory")
+    page.select_option("#section-calls .toolbar label:has-text('Size by') select", "memory")
     assert "iB" in page.inner_text("#section-calls [role=status]")
     assert page.inner_text("#section-calls tbody tr:first-child") != before
     page.uncheck("#section-calls .toolbar input[type=checkbox]")

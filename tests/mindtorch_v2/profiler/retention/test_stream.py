@@ -362,7 +362,7 @@ def test_a_torn_frame_is_dropped_and_counted(tmp_path):
     path = tmp_path / "run.mtp"
     with profile(stream_to=path, flush_interval_s=NEVER) as prof:
         for _ in range(10):
-            torch.ones(2)
+            torch.empty(2)
             prof._retention.flush()
     whole = path.read_bytes()
     counts = []
@@ -420,11 +420,11 @@ def test_a_disk_that_stays_full_drops_and_counts(tmp_path, monkeypatch):
 
     monkeypatch.setattr(stream_file, "_MOST_WAITING", 100)
     with profile(stream_to=tmp_path / "run.mtp", flush_interval_s=NEVER) as prof:
-        torch.ones(2)
+        torch.empty(2)
         with monkeypatch.context() as broken, pytest.warns(RuntimeWarning, match="No space left"):
             broken.setattr(os, "pwrite", pwrite)
             for _ in range(3):
-                torch.ones(2)
+                torch.empty(2)
                 prof._retention.flush()
         assert prof.dropped_events == 2
     loaded = load(tmp_path / "run.mtp")

@@ -37,6 +37,23 @@ def test_a_signal_starts_and_a_second_one_writes(tmp_path):
     assert "aten::mm" in {row.key for row in load(path).key_averages()}
 
 
+@pytest.mark.parametrize("name", ["USR1", "SIGUSR1"])
+def test_a_signal_by_name_tells_when_a_dump_is_complete(tmp_path, name):
+    complete = []
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with serve_on_demand(name, folder=tmp_path, on_dump=lambda path: complete.append(load(path).store)) as served:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        until(lambda: served.recording)
+        for _ in range(3):
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        until(lambda: complete)
+    assert set(complete[0].step.tolist()) >= {0, 1, 2}  # steps are those of the optimizer
+    assert {thread.name for thread in complete[0].threads} == {"MainThread"}  # none of the profiler's own
+
+
 def test_touching_a_file_does_the_same(tmp_path):
     flag = tmp_path / "profile-now"
     with serve_on_demand(flag, folder=tmp_path) as served:
@@ -112,6 +129,7 @@ def test_slow_is_measured_against_the_median_of_usual_steps():
         (dict(slow_step=0.5), ValueError, "must be more than 1"),
         (dict(trigger="x", folder="/nowhere"), NotADirectoryError, "no folder '/nowhere'"),
         (dict(trigger="x", nonsense=1), TypeError, "nonsense"),
+        (dict(trigger=9999), ValueError, "9999 is not a valid Signals"),
     ],
 )
 def test_bad_arguments(arguments, error, text):

@@ -141,7 +141,7 @@ def test_exporters_get_what_they_write(events, monkeypatch):
     assert calls[0][1] is events
     assert [(name, path, more) for name, _, path, more in calls] == [
         ("event_list", "t.json", {}),
-        ("stacks", "s.txt", {"metric": "self_cuda_time_total"}),
+        ("stacks", "s.txt", {"metric": "self_cuda_time_total", "even_if_empty": True}),
     ]
     assert calls[1][1] is events._rows.whole
 

@@ -88,8 +88,39 @@ def test_memory_and_its_free_have_one_number_and_addresses_that_are_used_again_a
 
 def test_memory_that_no_tensor_was_seen_with_has_no_id():
     with profile(**MEMORY) as prof:
-        torch.ones(3)
+        torch.empty(3)
     assert allocations(prof) == [(None, 1, True), (None, 1, False)]
+
+
+def given(prof, name):
+    """id and allocation_id of the first input of every op of a name."""
+    inputs = [n.extra_fields.inputs[0] for n in nodes(prof) if n.name == name]
+    return [(each.id, each.allocation_id) for each in inputs]
+
+
+def test_an_op_that_gives_a_tensor_other_memory_was_given_the_old_one():
+    def profiled():
+        x = torch.ones(1)
+        x.set_()
+        x.set_(torch.ones(1).untyped_storage())
+        x.resize_(3)
+        return x.view_as(x)
+
+    with profile(**MEMORY) as prof:
+        profiled()
+    # Memory of no bytes, which has number 3, is no allocation; a tensor keeps its id through all of them.
+    assert allocations(prof) == [(0, 1, True), (0, 1, False), (0, 2, True), (0, 4, True), (0, 2, False), (0, 4, False)]
+    assert given(prof, "aten::set_") == [(0, 1), (0, 3)]
+    assert given(prof, "aten::resize_") == [(0, 2)] and given(prof, "aten::view_as") == [(0, 4)]
+
+
+def test_tensors_that_ended_share_no_address():
+    with profile(**MEMORY) as prof:
+        for _ in range(20):
+            torch.ones(1)
+        kept = torch.ones(1)
+    addresses = [n.extra_fields.inputs[0].impl_ptr for n in nodes(prof) if n.name == "aten::fill_"]
+    assert len(set(addresses)) == 21 and addresses[-1] == kept._cdata
 
 
 def test_modules_show_their_parameters_as_at_their_first_call():

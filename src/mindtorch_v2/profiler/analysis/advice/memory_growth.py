@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ...store.store import EventStore
 from ..findings import Finding, size
 from ..places import user_frame
-from ..steps import steps
+from ._evidence import passes
+from .growing_tensor import growing
 
 _FEWEST_STEPS = 5
 _LEAST_BYTES = 64 << 10
@@ -19,7 +20,7 @@ _STEADY = 0.8
 
 def rule(store: EventStore) -> list[Finding]:
     """Fires when the bytes held at the end of a step grow in at least four of five steps; needs profile_memory."""
-    which = steps(store)
+    which = passes(store).steps
     if len(which.start) < _FEWEST_STEPS or not len(store.mem_time):
         return []
     running = np.cumsum(store.mem_bytes)
@@ -32,6 +33,8 @@ def rule(store: EventStore) -> list[Finding]:
         return []
     each = grown / len(growth)
     kept = _kept(store, int(which.end[0]), int(which.end[-2]))
+    if _grows_in_place(store, kept):
+        return []  # that has a rule of its own
     makers: Counter[str] = Counter()
     lines: Counter[str] = Counter()
     for row in kept.tolist():
@@ -54,6 +57,12 @@ def rule(store: EventStore) -> list[Finding]:
             lines.most_common(1)[0][0] if lines else None,
         )
     ]
+
+
+def _grows_in_place(store: EventStore, kept: NDArray[np.intp]) -> bool:
+    """Whether most of what is kept is one tensor that was put together piece by piece."""
+    of_cats = np.isin(store.mem_event[kept], growing(store))
+    return bool(store.mem_bytes[kept[of_cats]].sum() > store.mem_bytes[kept].sum() / 2)
 
 
 def _kept(store: EventStore, after: int, before: int) -> NDArray[np.intp]:

@@ -9,7 +9,8 @@ from ...._dispatch import observer
 from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..places import places
-from ._evidence import Rows, call_cost_ns, recorded_ns, rows_named, share, top_names, under, undisturbed_self_ns
+from ._evidence import Rows, call_cost_ns, in_own_spans, passes, recorded_ns, share, top_names, undisturbed_self_ns
+from ._loops import in_loops
 
 _FEWEST = 1000
 _TINY = 3  # times the least cost of a call, of any op or of an op that is tiny itself
@@ -24,9 +25,9 @@ def rule(store: EventStore) -> list[Finding]:
     up to three times its best: on a busy machine the same call takes now one time, now two. What interrupted an op for long is
     no time of its own here: one interruption takes as long as thousands of tiny ops.
     """
-    ops = np.flatnonzero((store.kind == observer.OP) & (store.device_type == 0))
-    # Of those of an optimizer there is a rule of its own.
-    ops = ops[~under(store, rows_named(store, lambda name: name.startswith("Optimizer.")))[ops]]
+    ops = np.flatnonzero((store.kind == observer.OP) & (store.device_type == 0) & (passes(store).of_row >= 0))
+    # Of those of an optimizer, of a data loader and of loops there are rules of their own.
+    ops = ops[~in_own_spans(store)[ops] & ~in_loops(store)[ops]]
     if len(ops) < _FEWEST:
         return []
     cost = call_cost_ns(store)

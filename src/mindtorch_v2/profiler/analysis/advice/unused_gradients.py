@@ -8,7 +8,7 @@ from ...._dispatch import observer
 from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..places import places
-from ._evidence import outermost, rows_named, share
+from ._evidence import outermost, rows_named, share, usual_ns
 
 _FEWEST = 3
 
@@ -29,7 +29,7 @@ def rule(store: EventStore) -> list[Finding]:
     dropped = len(np.unique(next_zero[(next_zero < next_step) & (next_zero != never)]))
     if dropped < _FEWEST:
         return []
-    spent = int(store.duration[wasted].sum())
+    spent = int(usual_ns(store)[1][wasted].sum())
     seen = places(store, wasted)
     return [
         Finding(

@@ -11,7 +11,7 @@ from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..places import places
 from ..steps import step_of, steps
-from ._evidence import Rows, recorded_ns, top_names
+from ._evidence import Rows, top_names, undisturbed_self_ns
 
 _FEWEST = 20
 _LEAST = 0.05
@@ -24,16 +24,16 @@ def rule(store: EventStore) -> list[Finding]:
 
     Of a single pass nothing is said: its backward may have come after the recording.
     """
-    left = _nodes_left(store)
-    which = steps(store)
-    at = step_of(store, which)
     backward = store.kind == observer.BACKWARD
-    with_backward = np.zeros(len(which.start) + 1, np.bool_)
-    with_backward[at[backward]] = True
-    used = np.isin(store.seq[left], store.seq[backward])
-    rows = left[(at[left] >= 0) & ~with_backward[at[left]] & ~used]
-    spent = int(store.self_ns[rows].sum())
-    if len(rows) < _FEWEST or spent < _LEAST * recorded_ns(store):
+    if not backward.any() and any("Backward" in name for name in store.names):
+        return []  # a trace that has no numbers to join them with
+    left = _nodes_left(store)
+    rows = left[~np.isin(store.seq[left], store.seq[backward])]
+    # What follows the last backward may have its own after the recording, unless it is many passes.
+    at = step_of(store, steps(store))
+    spent = int(undisturbed_self_ns(store, rows).sum())
+    ops = np.flatnonzero((store.kind == observer.OP) & (store.device_type == 0))
+    if len(rows) < _FEWEST or spent < _LEAST * int(undisturbed_self_ns(store, ops).sum()):
         return []
     if len(np.unique(at[rows])) < 2 and not _is_repeated_pass(store, rows):
         return []

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ...._dispatch import observer
+from ...._whole import load_runtime
 from ...views.event_tree import _ExtraFields_TorchOp, _TensorMetadata
 
 
@@ -43,6 +44,7 @@ class SchemaMatcher:
 
 @cache
 def _known() -> dict[str, list[int]]:
+    load_runtime()
     ops: dict[str, list[int]] = {}
     for op, name in enumerate(observer.op_names):
         ops.setdefault(name, []).append(op)

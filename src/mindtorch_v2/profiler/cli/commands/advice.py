@@ -18,12 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings, the largest estimated gain first."""
-    findings = reading.open_recording(args.path).advice()
+    """Print the findings, the largest estimated gain first, and what could not be looked for."""
+    recording = reading.open_recording(args.path)
+    findings, missing = recording.advice(), recording.missing_for_advice()
     if args.json:
-        print(dumps([finding.to_dict() for finding in findings], indent=1))
-    elif not findings:
-        print("nothing found to advise")
-    else:
-        print("\n\n".join(map(str, findings)))
+        answer = {"findings": [each.to_dict() for each in findings], "missing": [each.to_dict() for each in missing]}
+        print(dumps(answer, indent=1))
+        return FINE
+    print("\n\n".join(map(str, findings)) or "nothing found to advise")
+    if missing:
+        print("\n" + "\n".join(f"not looked for: {each}" for each in missing))
     return FINE

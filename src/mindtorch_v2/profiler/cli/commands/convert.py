@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ...exporters.stacks import NoStacksError
 from ...results import writers
 from .. import reading
 from ..exit_codes import FINE, USAGE, Failure
@@ -31,6 +32,8 @@ def run(args: argparse.Namespace) -> int:
             loaded.export(format, target)
     except ImportError as error:  # an extra that is not installed
         raise Failure(str(error), USAGE) from None
+    except NoStacksError as error:
+        raise Failure(str(error)) from None
     reading.print_written(target)
     return FINE
 

@@ -10,7 +10,7 @@ import argparse
 from ...analysis.diff import FEWEST_STEPS
 from ...analysis.diff import diff as compare
 from .. import reading
-from ..diff_formats import FORMATS
+from ..diff_formats import FORMATS, Checked
 from ..exit_codes import FINE, FOUND, USAGE, Failure
 
 EXAMPLE = "mtprof diff before.mtp after.mtp --fail-over 5%"
@@ -39,6 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="exit with 1 if a step became slower by more than this, beyond doubt",
     )
     parser.add_argument("--fail-op-over", type=percent, default=None, metavar="P%", help="the same for any single op")
+    parser.add_argument(
+        "--fail-over-memory",
+        type=percent,
+        default=None,
+        metavar="P%",
+        help="the same if the peak of memory, or what is allocated in a step, grew by more than this (recorded with --memory)",
+    )
     parser.add_argument("--confidence", type=percent, default=0.99, metavar="P%", help="of all intervals (default 99%%)")
     parser.add_argument("--least", type=percent, default=0.05, metavar="P%", help="smaller changes are not named (default 5%%)")
     reading.add_limit(parser, 20, "changes")
@@ -77,15 +84,20 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(str(error), USAGE) from None
     if args.html:
         from ...report.comparison import export
+        from ...report.flame_difference import pair_up
 
-        export(comparison, args.html, names=(" ".join(before), " ".join(after)))
-    checked = [
+        export(comparison, args.html, (" ".join(before), " ".join(after)), pair_up(a, b))
+    checked: list[Checked] = [
         (change, limit is not None and comparison.slower_by(change, limit))
         for changes, limit in (((comparison.step,), args.fail_over), (comparison.changes, args.fail_op_over))
         for change in changes
     ]
+    most = args.fail_over_memory
+    checked += [(change, most is not None and change.grown_by(most)) for change in comparison.memory]
     print(FORMATS[args.format](comparison, args.limit, checked))
     limited = args.fail_over is not None or args.fail_op_over is not None
     if limited and not comparison.enough:
         raise Failure(f"too few steps to tell whether anything is over a limit: {FEWEST_STEPS} are needed in each recording")
+    if most is not None and not comparison.memory:
+        raise Failure("not every recording has memory, so its limit cannot be checked: record with --memory")
     return FOUND if any(over for _, over in checked) else FINE

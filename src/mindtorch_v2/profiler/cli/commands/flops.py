@@ -34,7 +34,10 @@ def run(args: argparse.Namespace) -> int:
     labels = store.label[rows]
     count = len(store.labels)
     flops = tree.sums(labels, amounts[rows], count)
-    spent = tree.sums(labels, store.duration[rows], count)
+    by_kernels = store.total_device_ns[rows] > 0 if store.has_device_rows else np.zeros(len(rows), np.bool_)
+    # Where an op ran on a device, its kernels took the time: the host only launched them.
+    spent = tree.sums(labels, np.where(by_kernels, store.total_device_ns[rows], store.duration[rows]), count)
+    on_device = np.bincount(labels[by_kernels], minlength=count) > 0
     calls = np.bincount(labels, minlength=count)
     whole = int(flops.sum())
     order = [label for label in np.argsort(-flops, kind="stable").tolist() if flops[label]]
@@ -42,7 +45,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         rows_of = {"flops": flops, "time_ns": spent, "calls": calls}
         operators = [
-            {"name": store.labels[label], **{name: int(column[label]) for name, column in rows_of.items()}} for label in listed
+            {
+                "name": store.labels[label],
+                **{name: int(column[label]) for name, column in rows_of.items()},
+                "time_of": "kernels" if on_device[label] else "host",
+            }
+            for label in listed
         ]
         recorded = bool(store.flops.any())
         print(dumps({"flops": whole, "recorded": recorded, "operators": operators, "operators_in_all": len(order)}, indent=1))
@@ -54,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
             f"{flops[label]:>10.3g} {flops[label] / whole:>6.1%} {duration(int(spent[label])):>9} {speed:>8.3g} "
             f"{calls[label]:>9,}  {shown(store.labels[label])}"
         )
+    if on_device.any():
+        print("Times are those of kernels where a call launched any.")
     origin = "" if store.flops.any() else ", worked out from the input shapes in the file"
     print(f"{whole:.4g} FLOPs in all{origin}")
     return FINE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import signal
@@ -48,9 +49,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="W,W,A,R",
         help="wait, warm up, record, repeat: in steps, which are counted by the optimizers' step()",
     )
+    parser.add_argument(
+        "--listen",
+        type=_port,
+        default=None,
+        metavar="PORT",
+        help="serve a page about the run on http://127.0.0.1:PORT while it lasts (0: a free port)",
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--as-torch", action="store_true", help="`import torch` in the script means this package")
     which.add_argument("--torch", action="store_true", help="record the PyTorch of this environment, by torch.profiler")
+    parser.add_argument(
+        "--virtual-speedup",
+        type=_speedup,
+        default=None,
+        metavar="OP=2x",
+        help="record nothing; measure what a step would take if an op were faster, by making all else slower",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print no table at the end")
     parser.add_argument("script", help="script, or with -m module, to run")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
@@ -71,9 +86,12 @@ def run(args: argparse.Namespace) -> int:
         from .... import as_torch
 
         as_torch.install()
+    if args.virtual_speedup is not None:
+        return _run_faster(args)
     schedule: _Schedule | None = args.schedule
     session = _session(args, schedule)
-    outcome = run_script.run_recorded(run_script.Target(args.script, args.args, args.module), session)
+    with _page(args.listen):
+        outcome = run_script.run_recorded(run_script.Target(args.script, args.args, args.module), session)
     if args.module and outcome.module_missing:
         raise Failure(f"cannot run {args.script!r}: {outcome.error}", USAGE)
     outcome.explain()
@@ -90,6 +108,23 @@ def run(args: argparse.Namespace) -> int:
     print(f"mtprof: {why_empty}; {written} was not written" if why_empty else f"mtprof: wrote {written}", file=sys.stderr)
     # A check that asked for a recording must not pass without one.
     return outcome.code or (NOTHING if why_empty and schedule is not None else FINE)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+    return int(text)
+
+
+def _page(port: int | None) -> contextlib.AbstractContextManager[object]:
+    """The page about the run while it lasts, if one is asked for."""
+    if port is None:
+        return contextlib.nullcontext()
+    from ...live.page import listen  # here, because few runs have one
+
+    page = listen(port)
+    print(f"mtprof: {page.url}", file=sys.stderr, flush=True)
+    return page
 
 
 class _Schedule(NamedTuple):
@@ -159,6 +194,38 @@ def write_profile(prof: run_script.Recording, path: str) -> None:
     else:
         prof.overhead()  # measured now, so that the file tells what recording cost on this machine
         prof.save(path)
+
+
+def _run_faster(args: argparse.Namespace) -> int:
+    """Run the script with an op made faster in every second step, and print what that does to a step."""
+    from ..virtual_speedup import SpeedupSession  # here, because few runs are of this kind
+
+    if args.torch:
+        raise Failure("--virtual-speedup is for ops of this package, not for those of PyTorch", USAGE)
+    pattern, factor = args.virtual_speedup
+    session = SpeedupSession(pattern, factor, _after_optimizer_steps)
+    outcome = run_script.run_recorded(run_script.Target(args.script, args.args, args.module), session)
+    outcome.explain()
+    found = session.outcome()
+    if not session.met:
+        print(f"mtprof: no op named {shown(pattern)} ran", file=sys.stderr)
+        return outcome.code or NOTHING
+    if found is None:
+        print(f"mtprof: {session.steps} steps of an optimizer are too few: 12 are needed", file=sys.stderr)
+        return outcome.code or NOTHING
+    print(f"mtprof: with {shown(pattern)} {factor:g}x faster, {found}", file=sys.stderr)
+    return outcome.code
+
+
+def _speedup(text: str) -> tuple[str, float]:
+    name, _, factor = text.rpartition("=")
+    try:
+        value = float(factor.removesuffix("x"))
+    except ValueError:
+        value = 0.0
+    if not name or not 1 < value < 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no op and factor above 1, such as aten::gelu=2x")
+    return name, value
 
 
 def _schedule(text: str) -> _Schedule:

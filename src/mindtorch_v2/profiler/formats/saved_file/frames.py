@@ -18,7 +18,8 @@ from typing import BinaryIO
 from .._recovery import Recovery, TraceError
 
 MAGIC = b"\x89MTPROF\n"
-VERSION = 1
+VERSION = 2
+_READABLE = (1, 2)  # version 1 has each stack as a list of frames
 HEADER = struct.Struct("<8sHH")
 _HEAD = struct.Struct("<BII")
 _CHECKED = struct.Struct("<BI")
@@ -57,7 +58,7 @@ def frames(file: BinaryIO, recovery: Recovery, part: tuple[int, int] | None = No
     if len(start) < HEADER.size or start[: len(MAGIC)] != MAGIC:
         raise TraceError("the file is not a saved profile")
     version = HEADER.unpack(start)[1]
-    if version != VERSION:
+    if version not in _READABLE:
         raise TraceError(f"the profile was saved in version {version} of the format; this is version {VERSION}")
     size = os.fstat(file.fileno()).st_size if part is None else part[1]
     at = recovery.bytes_read = HEADER.size

@@ -5,7 +5,21 @@ from __future__ import annotations
 import struct
 
 # Numbers of tables and columns in a file. They never change; new ones are added at the end.
-TABLES = ("names", "threads", "input_infos", "frames", "stacks", "modules", "overloads", "calls", "module_infos", "tasks")
+TABLES = (
+    "names",
+    "threads",
+    "input_infos",
+    "frames",
+    "stacks",
+    "modules",
+    "overloads",
+    "calls",
+    "module_infos",
+    "tasks",
+    "row_details",
+    "other_events",
+    "stack_nodes",
+)
 ROW_COLUMNS = (
     "name",
     "kind",
@@ -27,6 +41,7 @@ ROW_COLUMNS = (
     "launch_ns",
     "parent",
     "launcher",
+    "details",
 )
 MEMORY_ROW_COLUMNS = (
     "mem_time",
@@ -37,6 +52,7 @@ MEMORY_ROW_COLUMNS = (
     "mem_device_type",
     "mem_device_index",
     "mem_event",
+    "mem_reserved",
 )
 # Logs of a streamed recording beside its rows, and how many columns of whole numbers each has.
 PYTHON_LOG, MODULE_LOG, TOUCHED_LOG, PARAMETER_LOG, GC_LOG, OUT_LOG, STEP_LOG, TASK_LOG = range(8)

@@ -18,7 +18,7 @@ from .._recovery import Recovery, TraceError
 from .._source import Progress
 from ..trace.kinds import MODULE_NAME
 from . import coding
-from .entries import ENTRIES, LOST_ENTRIES
+from .entries import ENTRIES, lost_entry
 from .frames import END, LOG, MEMORY, META, ROWS, TABLE, frames
 from .layout import (
     AS_RECORDED,
@@ -35,7 +35,6 @@ from .layout import (
     TABLE_HEAD,
     TABLES,
 )
-from .rebuild import rebuild_store, storage_notes
 
 # The tables that columns index.
 _TABLE_OF = {
@@ -48,14 +47,16 @@ _TABLE_OF = {
     "module": "modules",
     "op": "overloads",
     "mem_tid": "threads",
+    "details": "row_details",
 }
-_STORE_TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads")
+_STORE_TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads", "row_details", "other_events")
 _MOST_DEVICE_TYPE = 20  # torch's number of the last one, PrivateUse1
 # A file may unpack to _FREE_BYTES and _MOST_GROWTH times its own size.
 _MOST_GROWTH, _FREE_BYTES = 1000, 256 << 20
 # Bytes that are counted for a row beside its columns, for an entry of a log, for a lost entry of a table, and for a byte of
 # JSON: a few bytes of a file can make many of each.
 _ROW_BYTES, _LOG_BYTES, _LOST_BYTES, _JSON_GROWTH = 64, 256, 64, 20
+_POINTER_BYTES = 8
 
 
 def read(
@@ -154,8 +155,15 @@ class _Contents:
         if len(entries) != count or first < len(known) or first > len(known) + 64 * ENTRIES_PER_FRAME:
             raise ValueError("a table out of order")
         self._grow(_LOST_BYTES * (first - len(known)))
+        lost = [lost_entry(TABLES[number])] * (first - len(known))
+        if TABLES[number] == "stack_nodes":  # an entry refers to those before it, and a few bytes of it may be a long stack
+            known.extend(lost)
+            for entry in entries:
+                known.append(ENTRIES["stack_nodes"](entry, self._tables))
+                self._grow(_POINTER_BYTES * len(known[-1]))
+            return
         converted = [ENTRIES[TABLES[number]](entry, self._tables) for entry in entries]
-        known.extend([LOST_ENTRIES[TABLES[number]]] * (first - len(known)))
+        known.extend(lost)
         known.extend(converted)
 
     def _add_log(self, body: bytes) -> None:
@@ -245,6 +253,11 @@ class _Contents:
         return _frozen(columns, tables, meta)
 
     def _rebuilt(self, columns: dict[str, NDArray[Any]], tables: dict[str, list[Any]], meta: dict[str, Any]) -> EventStore:
+        from .rebuild import (  # here, because it needs the recorder, and few files are streamed ones
+            rebuild_store,
+            storage_notes,
+        )
+
         try:
             store = rebuild_store(columns, tables, self.logs(), meta)
             store.storage_notes = storage_notes(self.logs())
@@ -272,7 +285,7 @@ class _Contents:
                 raise TraceError(f"column {name} has a row that points nowhere")
             if beyond:
                 missing = min(int(values.max()) + 1 - len(tables[table]), 1 << 20)
-                tables[table] += [LOST_ENTRIES[table]] * missing
+                tables[table] += [lost_entry(table)] * missing
                 columns[name] = np.minimum(values, len(tables[table]) - 1)
                 self._recovery.note(f"entries of {table} are lost")
             if int(values.min(initial=0)) < -1:

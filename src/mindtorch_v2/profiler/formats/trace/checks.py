@@ -8,7 +8,17 @@ from .kinds import DEVICE_KINDS, MEMORY_NAME
 from .times import is_time
 
 _LARGEST = (1 << 63) - 1
-_WHOLE_NUMBERS = ("Sequence number", "Fwd thread id", "correlation", "Bytes", "Addr", "Total Allocated")
+_WHOLE_NUMBERS = (
+    "Sequence number",
+    "Fwd thread id",
+    "correlation",
+    "Bytes",
+    "Addr",
+    "Total Allocated",
+    "Total Reserved",
+    "External id",
+    "Record function id",
+)
 _SMALL_NUMBERS = {"device": 31, "stream": 62, "Device Type": 7, "Device Id": 31}
 _TEXTS = ("Module Hierarchy", "Call stack", "name")
 
@@ -35,7 +45,7 @@ def fault(event: Any) -> str | None:
         return "no phase"
     if phase != "E" and not isinstance(event.get("name"), str):
         return "no name"
-    if phase in "XBEiIsf" and not is_time(event.get("ts")):
+    if phase in "XBECiIsf" and not is_time(event.get("ts")):
         return "no time"
     if phase == "X" and not is_time(event.get("dur")):
         return "no duration"

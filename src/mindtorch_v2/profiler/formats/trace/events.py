@@ -11,19 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...._dispatch import observer
+from ...store.store import OtherEvent
 from .._bounds import MOST_LANES
 from .._recovery import Recovery
 from .checks import checked_args, fault, is_key
-from .kinds import DEVICE_KINDS, HOST_KINDS, MEMORY_NAME
+from .details import DetailsTable, json_text
+from .kinds import DEVICE_KINDS, HOST_KINDS, MEMORY_NAME, OLD_MARKS, device_kind, in_present_form, is_row
 from .tables import Device, Inputs, LaneKey, Lanes
 from .times import LATEST_NS, Inexact, nanosecond, nanoseconds
 
 # torch's numbers of device types, by how the categories of their runtimes begin.
 CUDA = 1
-_DEVICE_OF_RUNTIME = {"privateuse1": 20, "xpu": 12, "mtia": 19}
+_DEVICE_OF_RUNTIME = {"privateuse1": 20, "xpu": 12, "mtia": 19, "hpu": 6}
 _RECORDING_CATEGORY = "Trace"  # of the span of the whole recording
-_IGNORED_CATEGORIES = {"overhead", "cuda_sync", "cuda_profiler_range", "ac2g"}
-_IGNORED_PHASES = {"M", "s", "t", "f", "i", "I"}
+_WRITTEN_ANEW = ("Iteration Start: PyTorch Profiler", "Record Window End")  # instants that every trace has
+_IGNORED_PHASES = {"M", "s", "t", "f"}
+_TEXT_TID = b'"tid": "'
 _SPARE_LANES = 1 << 8  # for streams, which are named in args
 
 Columns = dict[str, NDArray[Any]]
@@ -67,10 +70,20 @@ class Collector:
         self.lanes = Lanes()
         self.inputs = Inputs()
         self.host = Parts(
-            **_SPAN, seq=np.int64, fwd=np.int64, shapes=np.int32, module=np.int32, stack=np.int32, correlation=np.int64
+            **_SPAN,
+            seq=np.int64,
+            fwd=np.int64,
+            shapes=np.int32,
+            module=np.int32,
+            stack=np.int32,
+            correlation=np.int64,
+            details=np.int32,
+            external=np.int64,
         )
         self.python = Parts(**_SPAN)
-        self.device = Parts(**_SPAN, device_index=np.int32, correlation=np.int64)
+        self.device = Parts(**_SPAN, device_index=np.int32, correlation=np.int64, details=np.int32, external=np.int64)
+        self.details = DetailsTable()
+        self.others: list[OtherEvent] = []
         self.memory = Parts(
             mem_time=np.int64,
             mem_bytes=np.int64,
@@ -79,6 +92,7 @@ class Collector:
             mem_total=np.int64,
             mem_device_type=np.int8,
             mem_device_index=np.int32,
+            mem_reserved=np.int64,
         )
         self.flows = Parts(flow=np.int64, begins=np.bool_, tid=np.int32, time=np.int64)
         self.window: tuple[int, int] | None = None
@@ -95,6 +109,8 @@ class Collector:
         Inexact if times have to be parsed again from the text; then no event of the batch was added.
         """
         self._text = text
+        if text is None or _TEXT_TID in text or any(mark in text for mark in OLD_MARKS):
+            events = [in_present_form(event) for event in events]
         if not self._add_whole(events):
             # Something is not as Kineto writes it: check every event, and add the good ones.
             self._new_lanes = set()
@@ -108,6 +124,7 @@ class Collector:
         """Add all of these events, or none of them if one cannot be read; whether they were added."""
         skipped = dict(self._recovery.skipped)
         self._undo = []
+        others = len(self.others)
         tables: list[dict[Any, int]] = [self.names, self.modules, self.stacks, self.lanes.numbers]
         sizes = [len(table) for table in tables]
         try:
@@ -126,6 +143,7 @@ class Collector:
                     waiting.pop()
                 else:
                     waiting.append(begun)
+            del self.others[others:]
             self._recovery.skipped = skipped
             if isinstance(error, Inexact):
                 raise
@@ -144,8 +162,9 @@ class Collector:
         by_category.update(dict.fromkeys(HOST_KINDS.keys() - by_category.keys(), host.append))
         by_category.update(dict.fromkeys(DEVICE_KINDS, device.append))
         append_for, append_other = by_category.get, others.append
+        special = self._text is None or b"mtia_" in self._text
         for event in events:
-            if event["ph"] == "X":
+            if event["ph"] == "X" and not (special and not is_row(event)):
                 append_for(event.get("cat"), append_other)(event)
             else:
                 append_other(event)
@@ -176,7 +195,7 @@ class Collector:
                 raise ValueError("no phase")
             if phase == "X" and category == _RECORDING_CATEGORY:
                 self._note_window(event)
-            elif phase == "X" and category not in _IGNORED_CATEGORIES:
+            elif phase == "X" and is_row(event):
                 spans.append(event)
             elif phase in "iI" and event["name"] == MEMORY_NAME:
                 instants.append(event)
@@ -211,7 +230,7 @@ class Collector:
         args = [event.get("args") or {} for event in rows]
         categories = [event.get("cat") or "" for event in rows]
         kinds, number = HOST_KINDS, self.inputs.number
-        self._runtimes |= kinds.keys() & set(categories)
+        self._runtimes |= {category for category in categories if isinstance(category, str)}
         return self.host.arrays(
             **self._span_columns(rows),
             kind=[kinds.get(category, observer.OP) for category in categories],
@@ -221,6 +240,8 @@ class Collector:
             module=self._texts("Module Hierarchy", args, self.modules),
             stack=self._texts("Call stack", args, self.stacks),
             correlation=self._numbers("correlation", args, -1),
+            details=self.details.of_host(args, categories, self._numbers("Record function id", args, 0)),
+            external=self._numbers("External id", args, -1),
         )
 
     def _numbers(self, key: str, args: Sequence[Any], missing: int) -> Any:
@@ -237,21 +258,26 @@ class Collector:
         return [table.setdefault(text, len(table)) if text else -1 for text in texts]
 
     def _device_columns(self, rows: Sequence[Any]) -> Columns:
-        kinds, names, lanes = DEVICE_KINDS, self.names, self.lanes
+        names, lanes = self.names, self.lanes
         start, end = self._times(rows)
         places = [event.get("args") or {} for event in rows]
+        categories = [event["cat"] for event in rows]
+        self._runtimes |= {category for category in categories if isinstance(category, str)}
         index = [args.get("device", event["pid"]) for args, event in zip(places, rows, strict=True)]
         return self.device.arrays(
             name=[names.setdefault(event["name"], len(names)) for event in rows],
-            kind=[kinds[event["cat"]] for event in rows],
+            kind=[device_kind(event) for event in rows],
+            # Kineto's lanes are streams, but for devices that do several things of a stream at a time.
             tid=[
-                lanes.number(Device(at), args.get("stream", event["tid"]))
+                lanes.number(Device(at), event["tid"] if type(event["tid"]) is int else args.get("stream", event["tid"]))
                 for at, args, event in zip(index, places, rows, strict=True)
             ],
             start=start,
             end=end,
             device_index=index,
             correlation=[args.get("correlation", -1) for args in places],
+            details=self.details.of_device(places, categories),
+            external=[args.get("External id", -1) for args in places],
         )
 
     def _closed(self, event: Any) -> list[Any]:
@@ -302,6 +328,7 @@ class Collector:
             mem_total=[arguments.get("Total Allocated", 0) for arguments in args],
             mem_device_type=[arguments.get("Device Type", 0) for arguments in args],
             mem_device_index=[arguments.get("Device Id", -1) for arguments in args],
+            mem_reserved=[arguments.get("Total Reserved", 0) for arguments in args],
         )
 
     def _note_window(self, event: Any) -> None:
@@ -312,10 +339,18 @@ class Collector:
     def _note(self, phase: str, event: Any) -> None:
         if phase == "M" and event["name"] == "thread_name":
             self.lanes.set_name(event["pid"], event["tid"], event["args"]["name"])
-        elif phase == "X":
-            self._recovery.skip(f"category {event.get('cat')}")
+        elif phase in "XCiI":
+            self._keep(event)
         elif phase not in _IGNORED_PHASES:
             self._recovery.skip(f"phase {phase}")
+
+    def _keep(self, event: Any) -> None:
+        """Keep an event that is no row, to be written again by whatever writes traces."""
+        if event["ph"] in "iI" and event["name"] in _WRITTEN_ANEW:
+            return
+        duration = nanosecond(event["dur"]) if "dur" in event else -1
+        fields = {key: value for key, value in event.items() if key not in ("ts", "dur")}
+        self.others.append(OtherEvent(nanosecond(event["ts"]), duration, json_text(fields)))
 
     def runtime_device(self) -> int:
         """torch's number of the device that the trace's kernels ran on."""

@@ -17,6 +17,9 @@ Columns = dict[str, NDArray[Any]]
 # Frames of all stacks together: with more, stacks are cut.
 _MOST_FRAMES = 1 << 24
 _MOST_DEPTH = 1024
+_MOST_PATH = 1 << 12
+_MODULE_PREFIX = "nn.Module: "
+_ROOT = ": <module>"
 _LEFT_OUT_FRAMES = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"))
 
 
@@ -59,9 +62,13 @@ def python_stacks(
 
 
 def _written(text: str) -> tuple[str, ...]:
-    """A stack, innermost frame first, from its text: in that order if every frame ends in a semicolon, else root first."""
+    """A stack, innermost frame first, from its text: in that order if it ends in a semicolon or in a root."""
     frames = text.split(";")
-    ordered = frames[:-1] if text.endswith(";") else reversed(frames)
+    if text.endswith(";"):
+        frames.pop()
+    elif not (frames[-1].endswith(_ROOT) and not frames[0].endswith(_ROOT)):  # until 2021 stacks ended in the root
+        frames.reverse()
+    ordered = frames
     return tuple(frame for frame in ordered if not _is_left_out(frame))
 
 
@@ -122,14 +129,52 @@ def _counted_threads(host: Columns, flows: Columns) -> dict[int, int]:
 
 
 def launches(device: Columns, host: Columns) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Thread and time of the host call that launched each device row, -1 where no call has its correlation number."""
+    """Thread and time of the host call that launched each device row, -1 where that is not known.
+
+    That is the call of the runtime with its correlation number. Without one (traces of graphs and of ranges on a device) it is
+    the op or range with its external id.
+    """
     tid = np.full(len(device["start"]), -1, np.int32)
     time = np.full(len(device["start"]), -1, np.int64)
-    calls = np.flatnonzero((host["kind"] == observer.RUNTIME) & (host["correlation"] >= 0))
-    if len(calls):
-        calls = calls[np.argsort(host["correlation"][calls], kind="stable")]
-        numbers = host["correlation"][calls]
-        at = np.minimum(np.searchsorted(numbers, device["correlation"]), len(calls) - 1)
-        known = np.flatnonzero((numbers[at] == device["correlation"]) & (device["correlation"] >= 0))
-        tid[known], time[known] = host["tid"][calls[at[known]]], host["start"][calls[at[known]]]
+    calls = host["kind"] == observer.RUNTIME
+    for key, chosen in (("correlation", calls), ("external", ~calls)):
+        rows = np.flatnonzero(chosen & (host[key] >= 0))
+        if not len(rows):
+            continue
+        rows = rows[np.argsort(host[key][rows], kind="stable")]
+        numbers = host[key][rows]
+        at = np.minimum(np.searchsorted(numbers, device[key]), len(rows) - 1)
+        known = np.flatnonzero((numbers[at] == device[key]) & (device[key] >= 0) & (time < 0))
+        tid[known], time[known] = host["tid"][rows[at[known]]], host["start"][rows[at[known]]]
     return tid, time
+
+
+def module_paths(
+    host: Columns, python: Columns, names: list[str], modules: dict[str, int], recovery: Recovery
+) -> NDArray[np.int32]:
+    """For each host row a number into `modules`, which grows: the modules whose calls enclose it, outermost first.
+
+    A trace has the calls of modules, numbered within their class, and not their attribute names: `Net_0.Linear_1`.
+    """
+    paths = host["module"].astype(np.int32)
+    calls = np.flatnonzero(python["kind"] == observer.MODULE)
+    missing = np.flatnonzero(paths < 0)
+    if not len(calls) or not len(missing):
+        return paths
+    order = calls[len(calls) - 1 - tree.row_order(python["start"][calls][::-1], python["end"][calls][::-1])]
+    tid, start, end, name = (python[column][order] for column in ("tid", "start", "end", "name"))
+    parent = tree.parents(tid, start, end)
+    number = np.full(len(order) + 1, -1, np.int32)
+    texts: list[str] = []
+    cut = False
+    for row, (above, which) in enumerate(zip(parent.tolist(), name.tolist(), strict=True)):
+        label = names[which].removeprefix(_MODULE_PREFIX).replace(".", "_")
+        path = f"{texts[above]}.{label}" if above >= 0 else label
+        if len(path) > _MOST_PATH:
+            path, cut = texts[above], True
+        texts.append(path)
+        number[row] = modules.setdefault(path, len(modules))
+    if cut:
+        recovery.note(f"paths of modules of more than {_MOST_PATH} characters are cut")
+    paths[missing] = number[tree.enclosing(tid, start, end, parent, host["tid"][missing], host["start"][missing])]
+    return paths

@@ -40,7 +40,7 @@ class Lanes:
             ident = int(thread) if isinstance(thread, int) else place
             name = self._names.get((owner, thread), thread if isinstance(thread, str) else f"thread {ident}")
             if isinstance(owner, Device):
-                name = f"stream {ident}"
+                name = self._names.get((int(owner), thread), "").strip() or f"stream {ident}"
             elif owner != process:
                 name = f"{name} of process {owner}"
             threads.append(ThreadInfo(ident, name))

@@ -5,6 +5,7 @@ torch's C++ does not show there either.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from collections.abc import Callable
@@ -23,7 +24,12 @@ _GENERATED_INSIDE = re.compile(r"<\w+ \w+::[^>]*>$")  # of what is generated for
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 # Installed packages inside the standard library's folder. They are the user's, as those anywhere else are.
-_SITE_PACKAGES = tuple(_STANDARD + folder + os.sep for folder in ("recorders-packages", "dist-packages"))
+_SITE_PACKAGES = tuple(_STANDARD + folder + os.sep for folder in ("site-packages", "dist-packages"))
+
+
+# The function that imports a module which is not loaded yet; its argument `name` is the module's. Inside run the interpreter's
+# own work and the bodies of modules: millions of calls for large packages. A recording has one row for each import instead.
+FIND_AND_LOAD: CodeType = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 
 
 def inner_code(function: Callable[..., Any], name: str) -> CodeType:

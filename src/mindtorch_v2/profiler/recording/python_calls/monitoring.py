@@ -19,7 +19,7 @@ from typing import Any
 
 from ...._core.cpython import without_signals_at_entry
 from ...._core.threads import ThreadState
-from .code_origin import ENTRY, INSIDE, LIBRARY, classify
+from .code_origin import ENTRY, FIND_AND_LOAD, INSIDE, LIBRARY, classify
 
 _monitoring: Any = getattr(sys, "monitoring", None)
 _NAME = "profiler"
@@ -34,6 +34,12 @@ class CallTracer:
         self._thread = 0
         self.blocked_by = ""  # why nothing is traced: greenlets take turns
         self.functions: dict[int, Callable[..., Any]] = {}
+        self._left_out: list[int] = [0]
+
+    @property
+    def left_out(self) -> int:
+        """How many calls were left out since prepare() because they were made while a module was imported."""
+        return self._left_out[0]
 
     @staticmethod
     def traces(code: CodeType) -> bool:
@@ -49,12 +55,14 @@ class CallTracer:
         """Bind to the calling thread. Tracing begins with resume()."""
         self._thread = get_ident()
         self.blocked_by = ""
-        self.functions = _functions(*self._stream, self._thread)
+        self._left_out = [0]
+        self.functions = _functions(*self._stream, self._thread, self._left_out)
 
     def start_on(self, thread: int) -> bool:
         """Trace another thread from now on; always True."""
         self._thread = thread
-        self.functions = _functions(*self._stream, thread)
+        self._left_out = [0]
+        self.functions = _functions(*self._stream, thread, self._left_out)
         _hub.add(thread, self)
         return True
 
@@ -164,9 +172,12 @@ _CALLER = 1  # of a callback
 
 
 def _functions(  # noqa: C901  one closure per event, which share the state of their thread
-    stream: list[Any], clock: Callable[[], int], mine: int
+    stream: list[Any], clock: Callable[[], int], mine: int, left_out: list[int]
 ) -> dict[int, Callable[..., Any]]:
-    """The callback for each event, which append to `stream` what happens on the thread `mine`."""
+    """The callback for each event, which append to `stream` what happens on the thread `mine`.
+
+    `left_out[0]` counts the calls that are not appended because a module is being imported.
+    """
     disable, origins = _monitoring.DISABLE, _origins
     times, idents, frames = iter(clock, -1), iter(get_ident, -1), _Frames()
     builtins: dict[Any, str] = {}
@@ -175,6 +186,7 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
     untraced: CodeType | None = None
     depth = 0
     call_traced = False
+    importing = 0  # how many imports are under way
 
     @without_signals_at_entry
     def describe(function: Any) -> str:
@@ -200,7 +212,7 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
 
     @without_signals_at_entry
     def begin(code: CodeType, offset: int) -> Any:
-        nonlocal stream, untraced, depth, call_traced
+        nonlocal stream, untraced, depth, call_traced, importing
         for ident in idents:
             if ident != mine:
                 return None
@@ -212,14 +224,26 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
             if code is untraced:
                 depth += 1
             return None
-        caller = frames[_CALLER].f_back
+        frame = frames[_CALLER]
+        if frame.f_code is not code:  # by way of `call`, or of `thrown_into`
+            frame = frame.f_back
+            if frame.f_code is not code:
+                frame = frame.f_back
+        caller = frame.f_back
         if caller is not None and origins[caller.f_code.co_filename] == INSIDE:
             if origin == LIBRARY:
                 untraced, depth, call_traced = code, 1, False
                 return None
             caller = outside(caller)
+        what: Any = code
+        if code is FIND_AND_LOAD:
+            importing += 1
+            what = "import " + frame.f_locals["name"]
+        elif importing:
+            left_out[0] += 1
+            return None
         for now in times:
-            stream += (code, -1 if caller is None else caller.f_lasti, now)
+            stream += (what, -1 if caller is None else caller.f_lasti, now)
             break
         if origin == ENTRY:
             untraced, depth, call_traced = code, 1, True
@@ -231,7 +255,7 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
 
     @without_signals_at_entry
     def returned(code: CodeType, offset: int, value: Any) -> Any:
-        nonlocal stream, depth
+        nonlocal stream, depth, importing
         for ident in idents:
             if ident != mine:
                 return None
@@ -245,6 +269,10 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
             depth -= 1
             if depth or not call_traced:
                 return None
+        if importing:
+            if code is not FIND_AND_LOAD:
+                return None
+            importing -= 1
         for now in times:
             stream += (None, -1, now)
             break
@@ -267,6 +295,9 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
                 if ident != mine:
                     return None
                 break
+            if importing:
+                left_out[0] += 1
+                return None
         else:
             return None
         what = builtins[function] if function in builtins else describe(function)
@@ -279,7 +310,7 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
     def called(code: CodeType, offset: int, function: Any, argument: Any) -> None:
         nonlocal stream
         kind = function.__class__
-        if (kind is not BuiltinFunctionType and kind is not MethodDescriptorType) or depth:
+        if (kind is not BuiltinFunctionType and kind is not MethodDescriptorType) or depth or importing:
             return
         for ident in idents:
             if ident != mine:

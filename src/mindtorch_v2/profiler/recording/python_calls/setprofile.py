@@ -24,9 +24,11 @@ from typing import Any
 from ...._core.cpython import set_profile_of_thread, without_signals_at_entry
 from ...._core.threads import ThreadState, threads
 from ...._dispatch import entry_globals, observer
+from ...._whole import load_runtime
 from ..allocations import FINALIZERS
-from .code_origin import ENTRY, classify
+from .code_origin import ENTRY, FIND_AND_LOAD, classify
 
+load_runtime()  # for a streamed file, which mtprof reads without it
 # The code of the functions that choose among the entries of one name, and of those that compile an entry when it is
 # first called.
 _CHOOSER = observer.dispatch_code["choose"]
@@ -50,6 +52,12 @@ class CallTracer:
         self.blocked_by = ""
         self.resume: Callable[[], None] = _nothing
         self.pause: Callable[[], None] = _nothing
+        self._names: dict[str, Any] = {}
+
+    @property
+    def left_out(self) -> int:
+        """How many calls were left out since prepare() because they were made while a module was imported."""
+        return int(self._names.get("left_out", 0))
 
     @staticmethod
     def traces(code: CodeType) -> bool:
@@ -86,7 +94,7 @@ class CallTracer:
             self.resume = self.pause = _nothing
             return
         self._pauses_in_ops = chained is None
-        self._callback, self._retire = _functions(*self._stream, chained)
+        self._callback, self._retire, self._names = _functions(*self._stream, chained)
         # Not Python functions, so that calling them is not traced.
         self.resume = partial(sys.setprofile, self._callback)
         self.pause = partial(sys.setprofile, None)
@@ -96,7 +104,7 @@ class CallTracer:
     def start_on(self, thread: int) -> bool:
         """Trace another thread from now on; False if that cannot be done. Ops are not left out: they know nothing of it."""
         self._pauses_in_ops = False
-        callback, self._retire = _functions(*self._stream, None, everywhere=True)
+        callback, self._retire, self._names = _functions(*self._stream, None, everywhere=True)
         self._callback, self._elsewhere = callback, thread
         return set_profile_of_thread(thread, callback)
 
@@ -149,8 +157,8 @@ def _taken_by(profile_function: Any) -> str:
 
 def _functions(
     events: list[Any], clock: Callable[[], int], state: ThreadState, previous: Any, *, everywhere: bool = False
-) -> tuple[ProfileFunction, Callable[[], None]]:
-    """The function for sys.setprofile, and one that has it take itself off the thread at its next event.
+) -> tuple[ProfileFunction, Callable[[], None], dict[str, Any]]:
+    """The function for sys.setprofile, one that has it take itself off the thread at its next event, and its globals.
 
     everywhere: trace what runs inside ops, too.
     """
@@ -190,11 +198,15 @@ def _functions(
         "describe": describe,
         "names": builtins,
         "entries": vars(entry_globals),
+        "entries_file": entry_globals.__file__,
         "chooser": _CHOOSER,
         "stand_in": _STAND_IN,
         "tensor_end": FINALIZERS[0],
         "storage_end": FINALIZERS[1],
         "untraced": None,
+        "find_and_load": FIND_AND_LOAD,
+        "importing": 0,
+        "left_out": 0,
     }
     everything = FunctionType(_every_event.__code__.replace(), own)
     callback = FunctionType(_outside_of_ops.__code__.replace(), own)
@@ -211,10 +223,10 @@ def _functions(
 
     own["Pause"] = Pause
     if everywhere:
-        return everything, retire
+        return everything, retire, own
     if previous is not None:  # that function needs every event, so there are no pauses
-        return chained, retire
-    return callback, retire
+        return chained, retire, own
+    return callback, retire, own
 
 
 # Stand for the globals that each tracer gives its copy of the two functions below.
@@ -223,7 +235,8 @@ times: Iterator[int] = iter(())  # each reading of the clock
 state: Any = None
 describe: Callable[[Any], str] = str
 names: dict[Any, str] = {}  # texts of builtins
-entries: dict[str, Any] = {}  # the globals of generated op entries, and of nothing else
+entries: dict[str, Any] = {}  # the globals of generated op entries, and of the functions of one file
+entries_file = ""  # that file
 Pause: Any = None
 # The code of functions that lead to an op's entry, and of those that run when a tensor or storage ends.
 chooser: CodeType | None = None
@@ -232,20 +245,30 @@ tensor_end: CodeType | None = None
 storage_end: CodeType | None = None
 # The chooser or stand-in that is running now: nothing is recorded until it returns.
 untraced: CodeType | None = None
+# The code that imports a module, how many imports are under way, and how many calls inside of them were left out.
+find_and_load: CodeType | None = None
+importing: int = 0
+left_out: int = 0
 
 
 @without_signals_at_entry
 def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:  # noqa: C901  a call would be one more for each event
     """The profile function: every event except for what runs inside ops and finalizers."""
-    global untraced  # noqa: PLW0603  of the tracer, see `own`
+    global untraced, importing, left_out  # noqa: PLW0603  of the tracer, see `own`
     if event == "return":
+        if importing and untraced is None:
+            if frame.f_code is not find_and_load:
+                return
+            importing -= 1
         if arg is None or untraced is not None:  # None: also when an exception ends the frame
             code = frame.f_code
             if untraced is not None:
                 if code is untraced:
                     untraced = None
                 return
-            if code is tensor_end or code is storage_end or frame.f_globals is entries:
+            if code is tensor_end or code is storage_end:
+                return
+            if frame.f_globals is entries and code.co_filename != entries_file:
                 return
         for now in times:
             stream = events
@@ -254,21 +277,31 @@ def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:  # noqa: C9
     elif event == "call":
         code = frame.f_code
         # Only the entry that begins now may pause this function: another tool may be in its place when a later one begins.
-        if frame.f_globals is entries:
+        if frame.f_globals is entries and code.co_filename != entries_file:
             state.tracer_pause_factory = Pause
         if untraced is not None:
             return
         if code is tensor_end or code is storage_end:
             return
+        what: Any = code
+        if code is find_and_load:
+            importing += 1
+            what = "import " + frame.f_locals["name"]
+        elif importing:
+            left_out += 1
+            return
         back = frame.f_back
         for now in times:
             stream = events
-            stream += (code, -1 if back is None else back.f_lasti, now)
+            stream += (what, -1 if back is None else back.f_lasti, now)
             break
         if code is chooser or code is stand_in:
             untraced = code
     elif untraced is not None:
         pass
+    elif importing:
+        if event == "c_call":
+            left_out += 1
     elif event == "c_call":
         what = names[arg] if arg in names else describe(arg)
         for now in times:
@@ -285,12 +318,23 @@ def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:  # noqa: C9
 @without_signals_at_entry
 def _every_event(frame: FrameType, event: str, arg: Any) -> None:
     """The profile function beside another one: ops are not left out, since the other one is not to miss them."""
+    global importing, left_out  # noqa: PLW0603  of the tracer, see `own`
     if event == "call":
+        what: Any = frame.f_code
+        if what is find_and_load:
+            importing += 1
+            what = "import " + frame.f_locals["name"]
+        elif importing:
+            left_out += 1
+            return
         back = frame.f_back
         for now in times:
             stream = events
-            stream += (frame.f_code, -1 if back is None else back.f_lasti, now)
+            stream += (what, -1 if back is None else back.f_lasti, now)
             break
+    elif importing and (event != "return" or frame.f_code is not find_and_load):
+        if event == "c_call":
+            left_out += 1
     elif event == "c_call":
         what = names[arg] if arg in names else describe(arg)
         for now in times:
@@ -298,6 +342,8 @@ def _every_event(frame: FrameType, event: str, arg: Any) -> None:
             stream += (what, frame.f_lasti, now)
             break
     else:
+        if importing:
+            importing -= 1
         for now in times:
             stream = events
             stream += (now,)

@@ -6,6 +6,8 @@ which `assembly.python_rows` turns into rows with names, line numbers and stacks
 The stream is one list. Unpacked it has three entries per event. What: a code object, or the text of a builtin, for a call;
 None for a return. Place: for a call, the bytecode offset of the calling frame (f_lasti), from which line numbers follow
 later. Time. No frame is kept, so the stream keeps nothing alive that the program frees.
+
+An import is a call of the text "import " and the module's name. Calls inside of it are only counted, but for further imports.
 """
 
 from __future__ import annotations
@@ -76,6 +78,7 @@ class PythonCallWindow:
         self._begun = SegmentStart(0, [], [])
         self._events: CallEvents = []  # those moved here from the log's stream, unpacked
         self._ended: int | None = None
+        self._left_out = 0
         self.lost_to = ""  # why the tracer saw no more
         self._start_drained = self._end_drained = False
         # Index in the log's stream of the first event that is not in `_events` yet.
@@ -84,6 +87,7 @@ class PythonCallWindow:
     def begin(self, now: int, frame: FrameType | None) -> None:
         """Begin with the stack that `frame` is the top of."""
         self._begun = SegmentStart(now, *_open_frames(frame, self._log.tracer.traces))
+        self._left_out = -self._log.tracer.left_out
         self.first = len(self._log.events)
 
     def segments(self, end: int | None = None) -> list[CallSegment]:
@@ -97,6 +101,11 @@ class PythonCallWindow:
     def ended(self) -> int | None:
         """When it ended: with the recording, or earlier, if the tracer lost its place; None while it is open."""
         return self._ended
+
+    @property
+    def left_out(self) -> int:
+        """How many calls the window does not have because they were made while a module was imported."""
+        return self._left_out + (self._log.tracer.left_out if self._ended is None else 0)
 
     def close(self, end: int, lost_to: str = "") -> None:
         """Move the rest of the window's events out of the stream; those after `end` are dropped. Once: then it has ended.
@@ -113,6 +122,7 @@ class PythonCallWindow:
         while last and events[last - 1] > end:
             last -= WIDTH
         del events[last:]
+        self._left_out += self._log.tracer.left_out
         # No signal comes between these two: the window has all its events once.
         self._events += events
         self._ended = end

@@ -10,12 +10,14 @@ import { Model } from "./model/model.js";
 import { modules } from "./sections/modules.js";
 import { operators } from "./sections/operators.js";
 import { overview } from "./sections/overview.js";
+import { rooflineSection } from "./sections/roofline.js";
+import { source } from "./sections/source.js";
 import { readTheme, repaintElements, theme } from "./widgets/palette.js";
 import { timeline } from "./sections/timeline.js";
 
-const SECTIONS = [overview, advice, operators, flame, timeline, memory, modules];
+const SECTIONS = [overview, advice, operators, source, flame, timeline, memory, modules, rooflineSection];
 const KEYS = [
-  ["1 … 7", "Go to a section"],
+  ["1 … 9", "Go to a section"],
   ["/", "Search in it"],
   ["T", "Light or dark"],
   ["?", "This list"],
@@ -37,6 +39,9 @@ class App {
     this.redraws = [];
     this.sections = SECTIONS.filter((section) => !section.available || section.available(model));
     this.built = new Map();
+    this.choices = new Map();
+    addEventListener("beforeprint", () => this.print(true));
+    addEventListener("afterprint", () => this.print(false));
     const nav = document.getElementById("nav");
     this.links = this.sections.map((section) =>
       el("a", { href: `#${section.id}`, text: section.title, "data-section": section.id }),
@@ -53,10 +58,48 @@ class App {
     this.route();
   }
 
+  // The fragment is a section and its choices: #calls?view=callers&q=mm.
   route() {
-    const wanted = location.hash.slice(1);
+    const [wanted, choices] = location.hash.slice(1).split("?");
     if (wanted === "main") return document.getElementById("main").focus();
-    this.open(this.sections.find((section) => section.id === wanted) || this.sections[0]);
+    const section = this.sections.find((one) => one.id === wanted) || this.sections[0];
+    if (choices !== undefined) this.choices.set(section.id, new URLSearchParams(choices));
+    const built = this.built.has(section);
+    this.open(section);
+    if (built && choices !== undefined) section.restore?.(this.choicesOf(section));
+  }
+
+  choicesOf(section) {
+    if (!this.choices.has(section.id)) this.choices.set(section.id, new URLSearchParams());
+    return this.choices.get(section.id);
+  }
+
+  // Keeps a choice in the page's address, so that a link to it shows the same; an empty value is the default and left out.
+  keep(section, values) {
+    const choices = this.choicesOf(section);
+    for (const [key, value] of Object.entries(values)) {
+      if (value === "" || value === null || value === undefined || value === false) choices.delete(key);
+      else choices.set(key, value === true ? "yes" : value);
+    }
+    if (this.current === section) history.replaceState(null, "", this.address(section));
+  }
+
+  address(section) {
+    const choices = this.choicesOf(section).toString();
+    return `#${section.id}${choices ? `?${choices}` : ""}`;
+  }
+
+  // Everything on paper: all sections, whole tables, canvases as wide as the page.
+  print(begins) {
+    if (begins) {
+      this.beforePrint = this.current;
+      for (const section of this.sections) this.open(section);
+      for (const [section, root] of this.built) {
+        root.hidden = false;
+        section.table?.showAll();
+      }
+      this.redraws.forEach((redraw) => redraw());
+    } else this.open(this.beforePrint);
   }
 
   open(section) {
@@ -78,7 +121,7 @@ class App {
   }
 
   go(section) {
-    if (location.hash !== `#${section.id}`) history.pushState(null, "", `#${section.id}`);
+    if (this.current !== section) history.pushState(null, "", this.address(section));
     this.open(section);
   }
 

@@ -61,6 +61,88 @@ export class CallTree {
     for (let at = 1; at < counts.length; at++) this.children[this.above[at]].push(at);
   }
 
+  // The same calls from the inside out: below "All" each function by its self time, below that its callers. With a label, only
+  // that one, by its whole time.
+  inverted(label = -1) {
+    const found = Object.create(CallTree.prototype),
+      known = new Map(),
+      labels = this.model.labels.length;
+    Object.assign(found, { model: this.model, label: [-1], above: [-1], family: [-1], counts: [0], totals: [0], selfs: [0] });
+    Object.assign(found, { allocated: [0], allocatedSelf: [0] });
+    const inner = (over, at) => {
+      const key = over * labels + this.label[at];
+      let one = known.get(key);
+      if (one === undefined) {
+        known.set(key, (one = found.label.length));
+        found.label.push(this.label[at]);
+        found.above.push(over);
+        found.family.push(this.family[at]);
+        for (const list of [found.counts, found.totals, found.selfs, found.allocated, found.allocatedSelf]) list.push(0);
+      }
+      return one;
+    };
+    for (let at = 1; at < this.length; at++) {
+      if (label >= 0 && (this.label[at] !== label || this.path(at).slice(0, -1).some((one) => this.label[one] === label))) continue;
+      const spent = label >= 0 ? this.totals[at] : this.selfs[at],
+        bytes = label >= 0 ? this.allocated[at] : this.allocatedSelf[at];
+      if (!spent && !bytes) continue;
+      found.totals[0] += spent;
+      found.allocated[0] += bytes;
+      for (let one = at, over = 0; one > 0; one = this.above[one]) {
+        over = inner(over, one);
+        found.counts[over] += this.counts[at];
+        found.totals[over] += spent;
+        found.allocated[over] += bytes;
+        if (this.above[one] === 0) {
+          found.selfs[over] += spent;
+          found.allocatedSelf[over] += bytes;
+        }
+      }
+    }
+    return found.finished();
+  }
+
+  // All calls of one label as one node, with what they called below it.
+  below(label) {
+    const found = Object.create(CallTree.prototype),
+      node = new Int32Array(this.length).fill(-1),
+      known = new Map(),
+      labels = this.model.labels.length;
+    Object.assign(found, { model: this.model, label: [-1], above: [-1], family: [-1], counts: [0], totals: [0], selfs: [0] });
+    Object.assign(found, { allocated: [0], allocatedSelf: [0] });
+    for (let at = 1; at < this.length; at++) {
+      const over = node[this.above[at]] > 0 ? node[this.above[at]] : this.label[at] === label ? 0 : -1;
+      if (over < 0) continue;
+      const key = over * labels + this.label[at];
+      let one = known.get(key);
+      if (one === undefined) {
+        known.set(key, (one = found.label.length));
+        found.label.push(this.label[at]);
+        found.above.push(over);
+        found.family.push(this.family[at]);
+        for (const list of [found.counts, found.totals, found.selfs, found.allocated, found.allocatedSelf]) list.push(0);
+      }
+      node[at] = one;
+      found.counts[one] += this.counts[at];
+      found.totals[one] += this.totals[at];
+      found.selfs[one] += this.selfs[at];
+      found.allocated[one] += this.allocated[at];
+      found.allocatedSelf[one] += this.allocatedSelf[at];
+      if (over === 0) {
+        found.totals[0] += this.totals[at];
+        found.allocated[0] += this.allocated[at];
+      }
+    }
+    return found.finished();
+  }
+
+  finished() {
+    this.length = this.counts.length;
+    this.children = Array.from({ length: this.length }, () => []);
+    for (let at = 1; at < this.length; at++) this.children[this.above[at]].push(at);
+    return this;
+  }
+
   // The numbers that a metric draws and its self part.
   values(metric) {
     return metric === "memory" ? [this.allocated, this.allocatedSelf] : [this.totals, this.selfs];

@@ -217,10 +217,12 @@ export const operators = {
   id: "operators",
   title: "Operators",
   build(model, root, app) {
-    let by = "name",
-      shown = "all",
-      filter = "",
+    const chosen = app.choicesOf(this);
+    let by = chosen.get("by") || "name",
+      shown = chosen.get("show") || "all",
+      filter = chosen.get("q") || "",
       found = grouped(model, by);
+    if (!GROUPINGS.some(([key]) => key === by)) by = "name";
     const largest = () => found.groups.reduce((most, group) => Math.max(most, group.self), 0);
     const summary = el("p", { class: "note", role: "status" });
     const table = new Table({
@@ -236,7 +238,7 @@ export const operators = {
     const usable = GROUPINGS.filter(
       ([key]) => key === "name" || (key === "shape" ? model.hasShapes : key === "module" ? model.hasModules : model.hasStacks),
     );
-    function render() {
+    const render = () => {
       const matches = matcher(filter);
       const text = (group) => [
         group.name,
@@ -255,7 +257,8 @@ export const operators = {
       const share = percent(self, model.hostSelf);
       summary.textContent = `${count(items.length)} rows, ${count(calls)} calls, ${time(self)} of self time (${share})`;
       table.update(items);
-    }
+      app.keep(this, { by: by === "name" ? "" : by, show: shown === "all" ? "" : shown, q: filter });
+    };
     const showChoice = choice("Show", SHOWN, shown, (value) => {
       shown = value;
       render();
@@ -290,7 +293,9 @@ export const operators = {
       table.element,
     ]);
     app.redraws.push(() => table.render());
+    search.value = filter;
     render();
+    this.table = table;
     this.filter = (name) => {
       search.value = filter = name;
       showChoice.querySelector("select").value = shown = "all";

@@ -6,6 +6,7 @@ import { eventDetails, eventTip } from "./details.js";
 import { count, percent, time } from "../widgets/format.js";
 import { attachKeys, attachPointer, TimeView } from "../widgets/gestures.js";
 import { grouped } from "../model/groups.js";
+import { counterStrips } from "../charts/counters.js";
 import { Lanes, Rectangles, SLOT } from "../charts/lanes.js";
 import { MiniMap } from "../charts/minimap.js";
 import { paintChosen, paintTimeline, RULER } from "../charts/paint.js";
@@ -28,6 +29,7 @@ class Timeline {
     this.rectangles = new Rectangles(Math.max(FAMILIES.length, PHASES.length) + 1);
     this.view = new TimeView(model.span, () => this.changed());
     this.map = new MiniMap(host, model, this.view);
+    this.counters = counterStrips(host, model, this.view);
     this.stage = el("div", { class: "stage" });
     host.append(this.stage);
     const paintBase = (context, width, height) => paintTimeline(this, context, width, height);
@@ -97,6 +99,7 @@ class Timeline {
     this.base.soon();
     this.over.soon();
     this.map.drawing.soon();
+    for (const strip of this.counters) strip.drawing.soon();
   }
 
   fitHeight() {
@@ -108,6 +111,25 @@ class Timeline {
     this.canvas.dataset.from = this.view.from;
     this.canvas.dataset.to = this.view.to;
     this.redraw();
+    clearTimeout(this.keeping);
+    this.keeping = setTimeout(() => this.keep(), 150);
+  }
+
+  // Which part is shown and what is chosen, for the page's address.
+  keep() {
+    const { view, model } = this,
+      all = view.from <= 0 && view.to >= model.span;
+    this.app.keep(timeline, {
+      from: all ? "" : Math.round(view.from),
+      to: all ? "" : Math.round(view.to),
+      event: this.selected >= 0 ? this.selected : "",
+    });
+  }
+
+  restore(choices) {
+    const [from, to, event] = ["from", "to", "event"].map((key) => Number(choices.get(key) ?? NaN));
+    if (event >= 0 && event < this.model.size && this.lanes.laneOf[event] >= 0) this.reveal(event);
+    if (to > from) this.view.show(from, to);
   }
 
   timeAt(x) {
@@ -160,6 +182,7 @@ class Timeline {
 
   select(row) {
     this.selected = row;
+    this.keep();
     this.over.soon();
     if (row < 0) this.hint();
     else
@@ -323,6 +346,9 @@ export const timeline = {
       el("div", { class: "timeline" }, main, side),
     );
     built.hint();
+    built.base.resize();
+    built.restore(app.choicesOf(this));
+    this.restore = (choices) => built.restore(choices);
     app.redraws.push(() => built.redraw());
     addEventListener("resize", () => built.fitHeight());
   },

@@ -99,6 +99,11 @@ export function searchBox(label, oninput, onenter) {
       if (event.key === "Enter" && onenter) onenter(event.shiftKey);
     },
   });
+  // Empties the box without a call of oninput, also one that waits.
+  input.reset = () => {
+    clearTimeout(waiting);
+    input.value = "";
+  };
   return input;
 }
 

@@ -9,14 +9,14 @@ export const FAMILIES = [
   ["Normalization, softmax, loss", "#aa4499", "#cc77bb"],
   ["Reductions, sorting", "#cc6677", "#e08a98"],
   ["Element by element", "#ddaa33", "#e0b94d"],
-  ["Copies and new tensors", "#999933", "#b5b554"],
+  ["Copies and new tensors", "#999933", "#a7a449"],
   ["Views", "#b9bcc6", "#70757f"],
   ["Indexing, embedding", "#77bbdd", "#88ccee"],
-  ["Backward nodes", "#882255", "#b35b86"],
-  ["Python", "#8aa39b", "#61786f"],
-  ["Ranges and steps", "#8f8fb5", "#6e6e96"],
-  ["Host calls to a device", "#e8875a", "#f09b72"],
-  ["Device", "#117755", "#33aa77"],
+  ["Backward nodes", "#882255", "#b7528b"],
+  ["Python", "#999a93", "#718a7a"],
+  ["Ranges and steps", "#949fc2", "#6d6b98"],
+  ["Host calls to a device", "#e8875a", "#faab7d"],
+  ["Device", "#117755", "#37a976"],
 ];
 
 const PRODUCTS =
@@ -67,25 +67,25 @@ export function familyOf(name, kindName) {
 }
 
 export const PHASES = [
-  ["Forward ops", "#4477aa", "#6699cc"],
-  ["Backward", "#882255", "#b35b86"],
+  ["Forward ops", "#4974af", "#6699cc"],
+  ["Backward", "#882255", "#a87194"],
   ["Optimizer", "#ddaa33", "#e0b94d"],
-  ["Data loader", "#cc6677", "#e08a98"],
-  ["Python between ops", "#8aa39b", "#61786f"],
-  ["Host calls to a device", "#e8875a", "#f09b72"],
-  ["Device", "#117755", "#33aa77"],
+  ["Data loader", "#cc6677", "#d0879e"],
+  ["Python between ops", "#8aa39b", "#67776c"],
+  ["Host calls to a device", "#e8875a", "#f9a392"],
+  ["Device", "#117755", "#32ac74"],
 ];
 export const PHASE = { FORWARD: 0, BACKWARD: 1, OPTIMIZER: 2, LOADER: 3, PYTHON: 4, RUNTIME: 5, DEVICE: 6 };
 
 export const CATEGORY_COLOURS = {
-  PARAMETER: ["#117755", "#33aa77"],
+  PARAMETER: ["#117755", "#34b07a"],
   OPTIMIZER_STATE: ["#ddaa33", "#e0b94d"],
-  INPUT: ["#6f7582", "#9aa0ad"],
-  GRADIENT: ["#4477aa", "#6699cc"],
-  ACTIVATION: ["#cc6677", "#e08a98"],
+  INPUT: ["#6f7582", "#afb2c5"],
+  GRADIENT: ["#3b88ba", "#6da9e1"],
+  ACTIVATION: ["#e26f81", "#ed92a2"],
   TEMPORARY: ["#aa4499", "#cc77bb"],
-  AUTOGRAD_DETAIL: ["#882255", "#b35b86"],
-  UNKNOWN: ["#b9bcc6", "#70757f"],
+  AUTOGRAD_DETAIL: ["#882255", "#bd638f"],
+  UNKNOWN: ["#b9bcc6", "#5e6b73"],
 };
 
 // What canvases draw with; read anew when the theme changes.
@@ -110,7 +110,8 @@ function inkOn(color) {
   let ink = inks.get(color);
   if (!ink) {
     const [r, g, b] = [1, 3, 5].map((at) => (parseInt(color.slice(at, at + 2), 16) / 255) ** 2.2);
-    ink = 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.21 ? "#14161a" : "#ffffff";
+    // Above this luminance the dark ink has the higher contrast: every color has one of 4.5 or more.
+    ink = 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.197 ? "#14161a" : "#ffffff";
     inks.set(color, ink);
   }
   return ink;

@@ -5,7 +5,7 @@ import { el, replace } from "./dom.js";
 // Where all columns fit, the page scrolls and the head stays below the page's own; else the box scrolls in itself, and the
 // head and the first column stay.
 export function tableBox(label, table, ...more) {
-  const box = el("div", { class: "table-wrap", tabindex: "0", role: "region", "aria-label": label }, table, more);
+  const box = el("div", { class: "table-wrap", tabindex: "0", role: "region", "aria-label": `${label}, table` }, table, more);
   const fit = () => {
     const fits = table.offsetWidth <= box.offsetWidth;
     box.classList.toggle("fits", fits);
@@ -69,7 +69,7 @@ export class Table {
     this.more = el("div", { class: "more" });
     this.element = tableBox(
       caption,
-      el("table", {}, el("caption", { class: "unseen", text: caption }), el("thead", {}, this.head), this.body),
+      el("table", details ? { role: "treegrid", "aria-label": caption } : {}, el("caption", { class: "unseen", text: caption }), el("thead", {}, this.head), this.body),
       this.more,
     );
     if (details) rowKeys(this.body, (row) => this.expand(row));
@@ -83,6 +83,11 @@ export class Table {
   update(items) {
     this.items = items;
     this.shown = this.page;
+    this.render();
+  }
+
+  showAll() {
+    this.shown = Infinity;
     this.render();
   }
 
@@ -163,6 +168,7 @@ export class Table {
       this.itemOf.set(row, item);
       row.classList.add("opens");
       row.tabIndex = -1;
+      row.setAttribute("aria-level", 1);
       row.setAttribute("aria-expanded", "false");
       row.addEventListener("click", (event) => {
         if (!event.target.closest("button, a")) this.expand(row);

@@ -1,0 +1,140 @@
+"""Imports in a recording with Python calls: a row for each, and a count of the calls inside."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import load, profile
+from mindtorch_v2.profiler.recording.python_calls import code_origin
+
+CALLS = 40
+BODY = f"""
+import mindtorch_v2 as torch
+
+def helper():
+    return len(str(1))
+
+for _ in range({CALLS}):
+    helper()
+table = torch.empty(2) + 1
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package whose body calls functions and an op and imports a module that does the same."""
+    folder = tmp_path / "large_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from . import part\n" + BODY)
+    (folder / "part.py").write_text(BODY)
+    (folder / "broken.py").write_text("import large_package.part\nraise RuntimeError('broken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    yield
+    for name in [name for name in sys.modules if name.startswith("large_package")]:
+        del sys.modules[name]
+
+
+def before():
+    return torch.empty(1)
+
+
+def after():
+    return torch.empty(1)
+
+
+def use():
+    before()
+    import large_package  # noqa: F401
+
+    after()
+
+
+def tree(event):
+    return [event.name.rpartition(": ")[2], *map(tree, event.cpu_children)]
+
+
+def test_an_import_is_one_row_and_its_calls_are_counted(package):
+    with profile(with_stack=True) as prof:
+        use()
+    (called,) = [event for event in prof.events() if event.name.endswith(": use")]
+    ops = ["aten::empty", "aten::add"]
+    assert tree(called) == [
+        "use",
+        ["before", ["aten::empty"]],
+        ["import large_package", ["import large_package.part", *([name] for name in ops)], *([name] for name in ops)],
+        ["after", ["aten::empty"]],
+    ]
+    # helper, len and str for each turn of both bodies, beside the interpreter's own work.
+    assert prof.profiler._store.metadata["calls_in_imports"] >= 2 * 3 * CALLS
+
+
+def test_an_import_that_fails_ends_with_its_error(package):
+    with profile(with_stack=True) as prof:
+        with pytest.raises(RuntimeError, match="broken"):
+            importlib.import_module("large_package.broken")
+        after()
+    names = [event.name.rpartition(": ")[2] for event in prof.events()]
+    assert names.count("import large_package.broken") == 1
+    assert "after" in names
+    assert "helper" not in names
+
+
+def test_no_import_no_count():
+    with profile(with_stack=True) as prof:
+        after()
+    assert prof.events()
+    assert "calls_in_imports" not in prof.profiler._store.metadata
+
+
+def test_streamed_recordings_have_the_count_too(package, tmp_path):
+    file = tmp_path / "run.mtp"
+    with profile(with_stack=True, stream_to=file):
+        use()
+    loaded = load(file)
+    assert loaded.store.metadata["calls_in_imports"] >= 2 * 3 * CALLS
+    names = [event.name.rpartition(": ")[2] for event in loaded.events()]
+    assert [name for name in names if name.startswith("import ")] == ["import large_package", "import large_package.part"]
+    assert "after" in names and "helper" not in names
+
+
+def test_imports_of_other_threads(package):
+    begun = threading.Event()
+    thread = threading.Thread(target=lambda: begun.wait(30) and use())
+    thread.start()
+    with profile(with_stack=True) as prof:
+        begun.set()
+        thread.join()
+    names = [event.name.rpartition(": ")[2] for event in prof.events()]
+    assert names.count("import large_package") == 1
+    assert "after" in names and "helper" not in names
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring leaves the profile function alone")
+def test_a_profile_function_that_was_there_still_sees_all_calls(package):
+    seen = []
+
+    def other(frame, event, arg):
+        if event == "call" and frame.f_code.co_name == "helper":
+            seen.append(event)
+
+    sys.setprofile(other)
+    try:
+        with profile(with_stack=True) as prof:
+            use()
+    finally:
+        sys.setprofile(None)
+    assert len(seen) == 2 * CALLS
+    names = [event.name.rpartition(": ")[2] for event in prof.events()]
+    assert "import large_package" in names and "after" in names and "helper" not in names
+
+
+def test_packages_inside_of_the_standard_folder_are_the_users():
+    folder = code_origin._STANDARD
+    assert code_origin.classify(f"{folder}site-packages/package/module.py") == code_origin.USER
+    assert code_origin.classify(f"{folder}json/decoder.py") == code_origin.LIBRARY

@@ -1,0 +1,163 @@
+"""`pytest --mtprof` on a sample project, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from mindtorch_v2.profiler import load
+from mindtorch_v2.profiler.testing import Budget, median_interval
+
+ROOT = Path(__file__).resolve().parents[3]
+SAMPLE = """
+import time
+import pytest
+import mindtorch_v2 as torch
+
+@pytest.fixture
+def x():
+    return torch.ones(4, 4)
+
+@pytest.mark.mtprof(max_ops=1)
+def test_ops_within(x):
+    x.neg()
+
+@pytest.mark.mtprof(max_ops=1)
+def test_ops_over(x):
+    x.neg().exp()
+
+@pytest.mark.mtprof(max_bytes=64)
+def test_bytes_within(x):
+    x.neg()
+
+@pytest.mark.mtprof(max_bytes=64)
+def test_bytes_over(x):
+    y = x.neg()
+    x.exp()
+
+@pytest.mark.mtprof(max_syncs=1)
+def test_syncs_within(x):
+    x.sum().item()
+
+@pytest.mark.mtprof(max_syncs=1)
+def test_syncs_over(x):
+    x.sum().item() + x.sum().item()
+
+@pytest.mark.mtprof(max_time=30)
+def test_time_within(x):
+    x.neg()
+
+@pytest.mark.mtprof(max_time=0.001, runs=3)
+def test_time_over(x):
+    time.sleep(0.002)
+
+def test_without_a_budget(x):
+    x.neg()
+
+def test_that_fails_itself(x):
+    assert x.sum().item() == 0
+
+@pytest.mark.parametrize("word", ["a", "b"])
+def test_parameters(word):
+    assert word
+"""
+
+
+def run(folder, *arguments):
+    command = [sys.executable, "-m", "pytest", "-p", "mtprof_pytest", "-p", "no:cacheprovider", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment.pop("PYTEST_ADDOPTS", None)
+    return subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "test_sample.py").write_text(SAMPLE)
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
+    ended = run(folder, "--mtprof", "--mtprof-save", "over", "--mtprof-json", "figures.json", "--junitxml", "junit.xml")
+    return folder, ended
+
+
+def test_tests_over_their_budget_fail(project):
+    folder, ended = project
+    assert ended.returncode == 1, ended.stderr
+    figures = {row["test"].rpartition("::")[2]: row for row in json.loads((folder / "figures.json").read_text())["tests"]}
+    failed = {name for name, row in figures.items() if row["outcome"] == "failed"}
+    assert failed == {"test_ops_over", "test_bytes_over", "test_syncs_over", "test_time_over"}
+    assert "test_that_fails_itself" in ended.stdout and "5 failed" in ended.stdout
+    assert [figures[f"test_{what}_over"][what] for what in ("ops", "bytes", "syncs")] == [2, 128, 2]
+    assert figures["test_time_within"]["runs"] == 7 and figures["test_time_over"]["runs"] == 3
+    assert figures["test_parameters[a]"]["ops"] == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "over budget: 2 ops, and 1 are allowed; recording: over",
+        "over budget: 128 bytes at the peak, and 64 are allowed",
+        "over budget: 2 values read from tensors, and 1 are allowed",
+        "in 3 runs), and 1 ms is allowed",
+        "=== mtprof ===",
+        "test_sample.py::test_without_a_budget",
+    ],
+)
+def test_what_is_said(project, said):
+    assert said in project[1].stdout
+
+
+def test_recordings_of_tests_over_budget_are_kept(project):
+    folder, _ = project
+    assert len(list((folder / "over").iterdir())) == 4
+    [row] = [row for row in load(folder / "over" / "test_sample.py_test_ops_over.mtp").key_averages() if row.key == "aten::exp"]
+    assert row.count == 1
+
+
+def test_the_junit_report_has_the_figures(project):
+    tree = ElementTree.parse(project[0] / "junit.xml")
+    [case] = [case for case in tree.iter("testcase") if case.get("name") == "test_ops_within"]
+    [value] = [entry.get("value") for entry in case.iter("property") if entry.get("name") == "mtprof"]
+    assert "'ops': 1" in value
+
+
+def test_without_the_option_nothing_is_recorded_or_imported(tmp_path):
+    (tmp_path / "test_plain.py").write_text(
+        "import sys\nimport pytest\n@pytest.mark.mtprof(max_ops=0)\ndef test_it():\n"
+        "    assert not [name for name in sys.modules if name.startswith(('numpy', 'mindtorch_v2'))]\n"
+    )
+    ended = run(tmp_path, "--strict-markers")
+    assert ended.returncode == 0, ended.stdout
+    assert "mtprof" not in ended.stdout
+
+
+def test_a_wrong_marker_is_told_before_any_test_runs(tmp_path):
+    (tmp_path / "test_wrong.py").write_text(
+        "import pytest\n@pytest.mark.mtprof(max_opps=1)\ndef test_it():\n    print('began')\n"
+    )
+    ended = run(tmp_path, "-s", "--mtprof")
+    assert ended.returncode == 4 and "test_wrong.py::test_it: " in ended.stderr and "max_opps" in ended.stderr
+    assert "began" not in ended.stdout
+
+
+def test_pytest_finds_the_plugin():
+    entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
+    assert entry == {"mtprof": "mtprof_pytest"}
+
+
+@pytest.mark.parametrize("limit", [-1, "3", True])
+def test_a_limit_is_a_number(limit):
+    with pytest.raises(ValueError, match="max_ops of the marker mtprof"):
+        Budget(max_ops=limit)
+
+
+def test_the_interval_of_a_median():
+    # By the sign test: of 8 values the 1st and 8th (99.2 %), of 9 the 2nd and 8th (96.1 %), of 20 the 6th and 15th (95.9 %).
+    for count, low in ((1, 0), (5, 0), (8, 0), (9, 1), (20, 5)):
+        assert median_interval(list(range(count))[::-1]) == (low, count - 1 - low)
