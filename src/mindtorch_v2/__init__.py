@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys as _sys
 from math import e, inf, nan, pi
+from os import environ as _environ
 from typing import TYPE_CHECKING
 
 from . import _settings as _switches
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         optim,
         overrides,
         profiler,
+        quasirandom,
         random,
         return_types,
         serialization,
@@ -141,6 +143,7 @@ _MORE_MODULES = (
     "mtia",
     "multiprocessing",
     "onnx",
+    "quasirandom",
     "return_types",
     "signal",
     "sparse",
@@ -184,7 +187,7 @@ _NAMES = {
     ".torch_version": ("__version__",),
     ".accelerator": ("get_device_module",),
     "._backends.errors": ("AcceleratorError", "OutOfMemoryError"),
-    "._compile": ("compile",),
+    "._compile": ("_disable_dynamo", "compile"),
     "._serialization.file_reader": ("PyTorchFileReader",),
     "._streams": ("Event", "Stream"),
     "._ops.reduction.histogramdd": ("histogramdd",),
@@ -225,6 +228,8 @@ _NAMES = {
         "Storage",
         "TypedStorage",
         "UntypedStorage",
+        "_storage_classes",
+        "_tensor_classes",
     ),
 }
 __all__ = [_name for _name in globals() if not _name.startswith("_")]
@@ -233,3 +238,8 @@ __all__.remove("annotations")
 __all__.remove("TYPE_CHECKING")
 __getattr__, __dir__ = _lazy_exports(__name__, (*_MODULES, *_MORE_MODULES), _NAMES)
 torch = _sys.modules[__name__]  # `torch.torch`, which some libraries write
+
+if _environ.get("MTPROF"):  # a process that is to be looked at while it runs: see docs/operate.md
+    from .profiler.live.environment import open_from as _open_from
+
+    _open_from(_environ["MTPROF"])

@@ -50,6 +50,7 @@ from . import onnx as onnx
 from . import optim as optim
 from . import overrides as overrides
 from . import profiler as profiler
+from . import quasirandom as quasirandom
 from . import random as random
 from . import return_types as _return_types
 from . import return_types as return_types
@@ -774,7 +775,6 @@ def convolution_backward(
     *,
     out: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]: ...
-def copy(input: Tensor, src: Tensor, non_blocking: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def copy_(input: Tensor, src: Tensor, non_blocking: _bool = False) -> Tensor: ...
 def copysign(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 def copysign_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
@@ -3499,52 +3499,6 @@ def slice_scatter(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def slogdet(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _return_types.slogdet: ...
-def slow_conv3d(
-    input: Tensor,
-    weight: Tensor,
-    kernel_size: _int | Sequence[_int],
-    bias: Tensor | None = None,
-    stride: _int | Sequence[_int] = (1, 1, 1),
-    padding: _int | Sequence[_int] = (0, 0, 0),
-) -> Tensor: ...
-def slow_conv_dilated2d(
-    input: Tensor,
-    weight: Tensor,
-    kernel_size: _int | Sequence[_int],
-    bias: Tensor | None = None,
-    stride: _int | Sequence[_int] = (1, 1),
-    padding: _int | Sequence[_int] = (0, 0),
-    dilation: _int | Sequence[_int] = (1, 1),
-) -> Tensor: ...
-def slow_conv_dilated3d(
-    input: Tensor,
-    weight: Tensor,
-    kernel_size: _int | Sequence[_int],
-    bias: Tensor | None = None,
-    stride: _int | Sequence[_int] = (1, 1, 1),
-    padding: _int | Sequence[_int] = (0, 0, 0),
-    dilation: _int | Sequence[_int] = (1, 1, 1),
-) -> Tensor: ...
-def slow_conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    kernel_size: _int | Sequence[_int],
-    bias: Tensor | None = None,
-    stride: _int | Sequence[_int] = (1, 1),
-    padding: _int | Sequence[_int] = (0, 0),
-    output_padding: _int | Sequence[_int] = (0, 0),
-    dilation: _int | Sequence[_int] = (1, 1),
-) -> Tensor: ...
-def slow_conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    kernel_size: _int | Sequence[_int],
-    bias: Tensor | None = None,
-    stride: _int | Sequence[_int] = (1, 1, 1),
-    padding: _int | Sequence[_int] = (0, 0, 0),
-    output_padding: _int | Sequence[_int] = (0, 0, 0),
-    dilation: _int | Sequence[_int] = (1, 1, 1),
-) -> Tensor: ...
 def smooth_l1_loss(
     input: Tensor, target: Tensor | _Number, reduction: _int = 1, beta: _float = 1.0, *, out: Tensor | None = None
 ) -> Tensor: ...
@@ -3895,14 +3849,6 @@ def tensor_split(
 def tensordot(
     a: Tensor, b: Tensor, dims: _int | Tensor | Sequence[Sequence[_int]] = 2, out: Tensor | None = None
 ) -> Tensor: ...
-def thnn_conv2d(
-    input: Tensor,
-    weight: Tensor,
-    kernel_size: _int | Sequence[_int],
-    bias: Tensor | None = None,
-    stride: _int | Sequence[_int] = (1, 1),
-    padding: _int | Sequence[_int] = (0, 0),
-) -> Tensor: ...
 def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Tensor | None = None) -> Tensor: ...
 def threshold_(input: Tensor, threshold: _Number, value: _Number) -> Tensor: ...
 def threshold_backward(grad_output: Tensor, input: Tensor, threshold: _Number, *, out: Tensor | None = None) -> Tensor: ...
@@ -4036,26 +3982,6 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
 ) -> Any: ...
-@overload
-def unique_dim(
-    input: Tensor,
-    dim: _int,
-    sorted: _bool = True,
-    return_inverse: _bool = False,
-    return_counts: _bool = False,
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor, Tensor]: ...
-@overload
-def unique_dim(
-    input: Tensor,
-    *,
-    sorted: _bool = True,
-    return_inverse: _bool = False,
-    return_counts: _bool = False,
-    axis: _int,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor, Tensor]: ...
 def unravel_index(indices: Tensor, shape: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
 def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]: ...
 def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]: ...
@@ -4591,7 +4517,6 @@ __all__ = [
     "conv_transpose3d",
     "convolution",
     "convolution_backward",
-    "copy",
     "copy_",
     "copysign",
     "copysign_",
@@ -5268,11 +5193,6 @@ __all__ = [
     "slice_copy",
     "slice_scatter",
     "slogdet",
-    "slow_conv3d",
-    "slow_conv_dilated2d",
-    "slow_conv_dilated3d",
-    "slow_conv_transpose2d",
-    "slow_conv_transpose3d",
     "smooth_l1_loss",
     "smooth_l1_loss_backward",
     "soft_margin_loss",
@@ -5376,7 +5296,6 @@ __all__ = [
     "tensor",
     "tensor_split",
     "tensordot",
-    "thnn_conv2d",
     "threshold",
     "threshold_",
     "threshold_backward",
@@ -5418,7 +5337,6 @@ __all__ = [
     "uniform_",
     "unique",
     "unique_consecutive",
-    "unique_dim",
     "unravel_index",
     "unsafe_chunk",
     "unsafe_split",

@@ -26,6 +26,11 @@ class OptimizedModule(Module):
             return getattr(super().__getattr__("_orig_mod"), name)
 
 
+def _disable_dynamo(fn: Callable[..., Any] | None = None, recursive: bool = True) -> Any:
+    """The function itself, which nothing would have traced; a decorator without one."""
+    return fn if fn is not None else functools.partial(_disable_dynamo, recursive=recursive)
+
+
 def compile(
     model: Any = None,
     *,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
+from importlib import import_module
 from typing import Any
 
 from ._core import dtype as dt
 from ._core.blas import get_num_threads, set_num_threads
 from ._core.determinism import Determinism, set_filled
 from ._core.tensor import Tensor
-from ._core.untyped_storage import StorageBase
+from ._core.untyped_storage import MemoryObject
 from ._core.warn_always import Always
 from ._dispatch.errors import need_tensor
 from ._dispatch.promotion import rank
@@ -134,8 +135,11 @@ def set_num_interop_threads(threads: int) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Flush denormal numbers to zero: not supported, as the answer False says."""
-    return False
+    """Take denormal numbers for zero on the calling thread, where the machine allows it; whether it does."""
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
+    done: bool = import_module("._core.denormals", __package__).set_flushed(mode)  # few programs ask for it
+    return done
 
 
 def set_warn_always(enabled: bool) -> None:
@@ -155,7 +159,7 @@ def is_tensor(obj: Any) -> bool:
 
 def is_storage(obj: Any) -> bool:
     """Whether `obj` is a storage, typed or untyped."""
-    return isinstance(obj, StorageBase)
+    return isinstance(obj, MemoryObject)
 
 
 def is_floating_point(input: Tensor) -> bool:

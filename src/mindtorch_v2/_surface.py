@@ -34,7 +34,7 @@ def _add_handwritten(names: dict[str, Any], *tables: str) -> None:
 def _is_offered(packet: registry.Packet, place: Surface) -> bool:
     """Whether an op itself is what stands at a place under its name, not something written by hand."""
     for spec in packet:  # noqa: SIM110  all() is torch.all in this module
-        if spec.handwritten is not _NONE and place in spec.handwritten:
+        if spec.surface is _NONE or (spec.handwritten is not _NONE and place in spec.handwritten):
             return False
     return True
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from ._autograd.graph import require_grad as requires_grad
-from ._core.keys import LAZY, NPU
+from ._core.keys import AUTOGRAD, LAZY, NPU
 from ._core.printing import tensor_repr
 from ._core.tensor import Tensor
 from ._core.untyped_storage import UntypedStorage
@@ -101,6 +102,21 @@ def _typed_storages() -> Any:
     return import_module("._typed_storage", __package__)  # here, because few programs ask for them
 
 
+def _bytes_as(name: str) -> Any:
+    def convert(self: UntypedStorage) -> Any:
+        return _typed_storages().bytes_as(self, name)
+
+    convert.__name__, convert.__doc__ = name, f"A TypedStorage with each byte as a number, of the dtype that {name} stands for."
+    return convert
+
+
+for _name in (
+    *("double", "float", "half", "bfloat16", "long", "int", "short", "char", "byte", "bool"),
+    *("complex_float", "complex_double"),
+):
+    setattr(UntypedStorage, _name, _bytes_as(_name))
+
+
 @method
 def storage(self: Tensor) -> Any:
     """The memory behind this tensor as a TypedStorage. Deprecated: untyped_storage() is what stays."""
@@ -132,8 +148,9 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 @method
 def __dir__(self: Tensor) -> list[str]:
-    """The attributes that the tensor has; slots of its history are left out where it has none."""
-    return [name for name in object.__dir__(self) if name not in ("_grad", "_node", "_output_nr") or hasattr(self, name)]
+    """The attributes that the tensor has; slots of its history are left out where it has none, and what only warns."""
+    maybe = ("_grad", "_node", "_output_nr")
+    return [name for name in object.__dir__(self) if name != "volatile" and (name not in maybe or hasattr(self, name))]
 
 
 def _make_wrapper_subclass(cls: type, size: Any, *args: Any, **kwargs: Any) -> Any:
@@ -207,7 +224,17 @@ def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:  # noqa: N807
         requires_grad=self.requires_grad,
         grad_fn_name=name,
         contents=tensor_contents,
+        tangent=_tangent_text(self),
     )
+
+
+def _tangent_text(self: Tensor) -> str | None:
+    """The text of the tangent that a tensor has at an open level of forward-mode AD, None without one."""
+    forward_ad = sys.modules.get(f"{__package__}._autograd.forward_ad")  # as long as it is not loaded there is no level
+    if forward_ad is None or forward_ad.current_level() < 0 or not self._keys & AUTOGRAD:
+        return None
+    tangent = forward_ad.tangent_of(self)
+    return None if tangent is None else repr(tangent)
 
 
 PROPERTIES["T"] = property(aten.numpy_T)

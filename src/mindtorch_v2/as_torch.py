@@ -80,6 +80,9 @@ class _Alias(MetaPathFinder, Loader):
         # `__name__` and `__spec__` of the real one as they are, which its relative imports need.
         name = module.__name__
         sys.modules[name] = importlib.import_module(_ours(name))
+        if name == _TORCH:
+            # Libraries look functions up by `torch.__name__` and a path. Relative imports go by `__package__`.
+            sys.modules[name].__name__ = _TORCH
         # So do the modules below it that are loaded already. The import system would make each an attribute of its
         # package when it is first imported under torch's name, and `nn.utils.weight_norm` would no longer be the function.
         below = _ours(name) + "."
@@ -118,6 +121,7 @@ def uninstall() -> None:
     if not is_installed():
         return
     sys.meta_path.remove(_alias)
+    sys.modules[_PACKAGE].__name__ = _PACKAGE
     for name in [n for n in sys.modules if n == _TORCH or n.startswith(_TORCH + ".")]:
         if sys.modules[name] is sys.modules.get(_ours(name)):
             del sys.modules[name]

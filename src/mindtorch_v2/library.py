@@ -246,8 +246,19 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
     _custom[qualname] = CustomOpDef(namespace, name, schema, not_implemented)
 
 
-def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
-    """Give a defined op its body, for a device or (`CompositeImplicitAutograd`, `default`) for all."""
+def impl(qualname: Any, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
+    """Give a defined op its body, for a device or (`CompositeImplicitAutograd`, `default`) for all.
+
+    The older form `impl(library, name, dispatch_key)` is a decorator, too.
+    """
+    if isinstance(qualname, Library):
+        library, name, key = qualname, types, func or ""
+
+        def register_in(function: Callable[..., Any]) -> Callable[..., Any]:
+            library.impl(name, function, str(key))
+            return function
+
+        return register_in
     kinds = [types] if isinstance(types, str) else list(types)
     wanted = [
         None if k.lower() in ("default", "compositeimplicitautograd", "compositeexplicitautograd") else k.lower() for k in kinds

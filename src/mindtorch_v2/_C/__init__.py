@@ -10,7 +10,10 @@ from .._autograd.running import current_node as _current_autograd_node
 from .._autograd.running import current_task_id as _current_graph_task_id
 from .._autograd.running import execution_order as _current_graph_task_execution_order
 from .._autograd.running import will_execute as _will_engine_execute_node
+from .._core.copy_on_write import is_shared_lazily
 from .._core.tensor import Tensor as _Tensor
+from .._core.tensor import storage_of
+from .._core.untyped_storage import StorageBase as StorageBase
 from .._dispatch.interception import DisableTorchFunctionSubclass
 from .._dispatch.interception import disabled_torch_function as _disabled_torch_function_impl
 from .._dispatch.interception import function_mode_is_active as _is_torch_function_mode_enabled
@@ -36,6 +39,21 @@ def _get_tracing_state() -> None:
     """The graph that is being traced: `torch.jit.trace` runs functions as they are, and leaves none."""
 
 
+def _is_cow_tensor(tensor: _Tensor) -> bool:
+    """Whether a tensor's memory is shared with lazy clones."""
+    return is_shared_lazily(tensor._storage)
+
+
+def _storage_address(tensor: _Tensor) -> int:
+    """A number for the tensor's storage, which stays when that gets other memory."""
+    return id(storage_of(tensor))
+
+
+def _data_address(tensor: _Tensor) -> int:
+    """Where a tensor's memory begins; unlike `data_ptr()` it leaves lazy clones as they are."""
+    return tensor.data_ptr()
+
+
 class _WeakTensorRef:
     """A weak reference to a tensor."""
 
@@ -53,6 +71,7 @@ __getattr__, __dir__ = _lazy_exports(
     {
         "..autograd.forward_ad": ("_is_fwd_grad_enabled", "_set_fwd_grad_enabled"),
         "._dispatch_keys": ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"),
+        "._tensor_base": ("TensorBase", "_TensorBase"),
         "._functorch": ("_are_functorch_transforms_active",),
     },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import traceback
 import warnings
@@ -77,33 +78,38 @@ def _has_nan(grad: Tensor) -> bool:
 def report(node: Node) -> None:
     """Warn with the stack of the forward call whose backward failed, and with those of the nodes that led to it."""
     if _TRACEBACK not in node.metadata:
-        warnings.warn(
+        _tell(
             f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly "
-            "during forward pass for more information.",
-            stacklevel=2,
+            "during forward pass for more information."
         )
         return
-    warnings.warn(
+    _tell(
         f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-        + "".join(node.metadata[_TRACEBACK]),
-        stacklevel=2,
+        + "".join(node.metadata[_TRACEBACK])
     )
     child = node
     while (parent := child.metadata.get(_PARENT)) is not None:
         text = parent.metadata.get(_TRACEBACK)
         if text is None:
-            warnings.warn(
+            _tell(
                 f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information "
-                "available. Enable detect anomaly during forward pass for more information.",
-                stacklevel=2,
+                "available. Enable detect anomaly during forward pass for more information."
             )
         else:
-            warnings.warn(
+            _tell(
                 f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that "
-                "induced the previous calculation:\n" + "".join(text),
-                stacklevel=2,
+                "induced the previous calculation:\n" + "".join(text)
             )
         child = parent
+
+
+def _tell(text: str) -> None:
+    """Warn. Where warnings are errors the text goes to sys.stderr, so that the error which is told about stays the one that is
+    raised."""
+    try:
+        warnings.warn(text, stacklevel=3)
+    except UserWarning:
+        print(text, file=sys.stderr)
 
 
 def is_anomaly_enabled() -> bool:

@@ -11,10 +11,12 @@ from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._core.memory_format import preserve_format
 from .._core.tensor import Tensor
+from .._core.warn_always import Always
 from .._dispatch.observer import call_untraced
 from .._dispatch.registry import aten
 from .engine import GraphRoot, GraphTask, Root, run_task
 from .graph import require_grad
+from .nodes.accumulate import AccumulateGrad
 from .nodes.edges import GradientEdge, edge_of
 from .nodes.node import Edge
 from .observed_engine import walk_for
@@ -185,8 +187,8 @@ def retain_grad(tensor: Tensor) -> None:
 
 
 def _warn_of_cycle() -> None:
-    """torch's warning about backward(create_graph=True), once in a process."""
-    if not _warned:
+    """torch's warning about backward(create_graph=True), once in a process unless `torch.set_warn_always` says otherwise."""
+    if Always.on or not _warned:
         _warned.append(True)
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and "
@@ -256,7 +258,7 @@ def _run(task: GraphTask, outputs: Sequence[Any], grads: Sequence[Tensor | None]
     """Run a backward pass from several roots; no op in it shows as a Python call in a profile."""
     roots: list[Root] = []
     for index, (output, grad) in enumerate(zip(outputs, grads, strict=False)):
-        if isinstance(output, Tensor) and not output._keys & AUTOGRAD:
+        if isinstance(output, Tensor) and (not output._keys & AUTOGRAD or _is_end(output)):
             raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         node, number = edge_of(output)
         roots.append((node, number, grad))
@@ -277,5 +279,15 @@ def _edges(inputs: Sequence[Any]) -> list[Edge]:
             raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__}")
         if not isinstance(tensor, GradientEdge) and not tensor._keys & AUTOGRAD:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
-        edges.append(edge_of(tensor))
+        # No path of a graph leads to a view that was taken in no_grad mode: its edge is one of its own.
+        if isinstance(tensor, Tensor) and _is_end(tensor):
+            edges.append((AccumulateGrad(tensor), 0))
+        else:
+            edges.append(edge_of(tensor))
     return edges
+
+
+def _is_end(tensor: Tensor) -> bool:
+    """Whether a tensor requires grad only since its base does: it was taken in no_grad mode, and nothing leads to it."""
+    node = tensor._node
+    return isinstance(node, AccumulateGrad) and node.is_end

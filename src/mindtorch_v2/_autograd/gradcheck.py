@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._core.dtype import from_numpy
 from .._core.keys import AUTOGRAD, SPARSE
 from .._core.shape_only import MetaArray
+from .._core.size import Size
 from .._core.tensor import Tensor, make_external
 from .._dispatch.lazy_values import resolved
 from .._dispatch.registry import aten
 from .backward import grad as _grad
 from .graph import FLOATING, require_grad
+from .undefined import UndefinedGrad
 
 
 class GradcheckError(RuntimeError):
@@ -41,8 +44,8 @@ def gradcheck(
 ) -> bool:
     """Whether the gradients of `func` by those of `inputs` that require grad agree with finite differences.
 
-    GradcheckError where they do not, or False if not `raise_exception`. `fast_mode` compares only one random combination of
-    each Jacobian's entries.
+    GradcheckError where they do not, or False if not `raise_exception`. `fast_mode` takes one random direction of each input,
+    and one of each output, in place of all their elements.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -63,6 +66,7 @@ def gradcheck(
         if check_forward_ad:
             check.forward_mode()
         if check.outputs and check_backward_ad:
+            check.zero_gradients()
             if check_undefined_grad:
                 check.undefined_gradients()
             if check_grad_dtypes:
@@ -98,8 +102,6 @@ def gradgradcheck(
     """Whether the second derivatives of `func` agree with finite differences of its gradients."""
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
-    if check_fwd_over_rev:
-        raise NotImplementedError("gradgradcheck(check_fwd_over_rev=True): there is no forward-mode AD")
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if grad_outputs is None:
         outputs = _differentiable(func(*arguments))
@@ -127,6 +129,8 @@ def gradgradcheck(
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
         check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
         masked=masked,
     )
@@ -187,7 +191,11 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
 
 
 class _Check:
-    """The checks of one function at one point. A complex number counts as a pair of real ones throughout."""
+    """The checks of one function at one point. A complex number counts as a pair of real ones throughout.
+
+    A Jacobian has a row for each element of an input and a column for each of an output; in fast mode one row, and one column
+    or, of complex numbers, one for the real parts and one for the imaginary ones.
+    """
 
     def __init__(
         self,
@@ -203,7 +211,11 @@ class _Check:
         self.inputs = inputs
         self.eps, self.atol, self.rtol, self.nondet_tol, self.fast = eps, atol, rtol, nondet_tol, fast
         self.wanted: list[Tensor] = [value for value in inputs if _requires_grad(value)]
-        self.outputs = _differentiable(func(*inputs))
+        outputs = func(*inputs)
+        self.outputs = _differentiable(outputs)
+        # Where these are among the floating point ones, which finite differences and forward mode see.
+        floating = [o for o in (outputs if isinstance(outputs, tuple | list) else (outputs,)) if _is_floating(o)]
+        self.places = [place for place, output in enumerate(floating) if output.requires_grad]
 
     def run(self) -> None:
         """GradcheckError if a Jacobian differs from finite differences, or from run to run by more than `nondet_tol`."""
@@ -226,22 +238,43 @@ class _Check:
     def forward_mode(self) -> None:
         """GradcheckError if a Jacobian by forward-mode AD differs from finite differences."""
         for position, value in enumerate(self.wanted):
-            numerical = self._numerical(value)
-            for number, analytical in enumerate(self._forward(position)):
-                self._compare(number, position, numerical[number], analytical, forward=True)
+            numerical, analytical = self._numerical(value), self._forward(position)
+            for number, place in enumerate(self.places):
+                self._compare(number, position, numerical[number], analytical[place], forward=True)
 
     def _forward(self, position: int) -> list[np.ndarray]:
         """For each output the Jacobian by one input from forward-mode AD: a row per (real) element of the input."""
         value = self.wanted[position]
+        rows = [self._pushed(value, make_external(direction)) for direction in self._directions(value)]
+        outputs = self._arrays()
+        return [
+            np.stack([row[i] @ self._columns(o) for row in rows]) if rows else np.zeros((0, self._columns(o).shape[1]))
+            for i, o in enumerate(outputs)
+        ]
+
+    def _directions(self, value: Tensor) -> Iterator[np.ndarray]:
+        """What an input is changed by: each of its elements, or in fast mode all of them at once."""
         array = value._array
-        rows: list[list[np.ndarray]] = []
+        if self.fast:
+            yield _unflat(_unit_vector(_width(array)), array)
+            return
         for index in np.ndindex(array.shape):
             for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
                 direction = np.zeros(array.shape, array.dtype)
                 direction[index] = unit
-                rows.append(self._pushed(value, make_external(direction)))
-        outputs = self._values()
-        return [np.stack([row[i] for row in rows]) if rows else np.zeros((0, o.size)) for i, o in enumerate(outputs)]
+                yield direction
+
+    def _columns(self, output: np.ndarray) -> Any:
+        """What the flat changes of an output are multiplied by to get the columns of its Jacobians."""
+        width = _width(output)
+        if not self.fast:
+            return np.eye(width)
+        weights = _unit_vector(width)
+        if output.dtype.kind != "c":
+            return weights[:, None]
+        parts = np.zeros((width, 2))
+        parts[0::2, 0], parts[1::2, 1] = weights[0::2], weights[1::2]
+        return parts
 
     def _pushed(self, value: Tensor, direction: Tensor) -> list[np.ndarray]:
         """The tangents of the outputs for one direction of an input, as flat real arrays."""
@@ -258,38 +291,68 @@ class _Check:
                     pushed.append(_flat(_array_of(output)) * 0 if tangent is None else _flat(_array_of(tangent)))
             return pushed
 
-    def _values(self) -> list[np.ndarray]:
-        """The differentiable outputs at the inputs as they are now, as flat real arrays."""
+    def _arrays(self) -> list[np.ndarray]:
+        """Copies of the differentiable outputs at the inputs as they are now."""
         outputs = self.func(*self.inputs)
         outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
-        return [_flat(_array_of(o)) for o in outputs if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING]
+        return [_array_of(o).copy() for o in outputs if _is_floating(o)]
+
+    def _difference(self, write: Callable[[float], None]) -> list[np.ndarray]:
+        """What the outputs change by for each unit of one element of an input. AssertionError where they change shape or dtype,
+        so that there is nothing to compare."""
+        write(self.eps)
+        above = self._arrays()
+        write(-self.eps)
+        below = self._arrays()
+        write(0.0)
+        for a, b in zip(above, below, strict=True):
+            for word, one, other in (
+                ("shape", Size(a.shape), Size(b.shape)),
+                ("dtype", from_numpy(a.dtype), from_numpy(b.dtype)),
+            ):
+                if one != other:
+                    raise AssertionError(
+                        f"Expected `func` to return outputs with the same {word} when inputs are perturbed by {self.eps}, but "
+                        f"got: {word}s {one} and {other}."
+                    )
+        return [(_flat(a) - _flat(b)) / (2 * self.eps) for a, b in zip(above, below, strict=True)]
 
     def _numerical(self, value: Tensor) -> list[np.ndarray]:
         """For each output the Jacobian by one input, from finite differences: a row per (real) element of the input."""
-        rows: list[list[np.ndarray]] = []
-        for write in _steps(value):
-            write(self.eps)
-            above = self._values()
-            write(-self.eps)
-            below = self._values()
-            write(0.0)
-            rows.append([(a - b) / (2 * self.eps) for a, b in zip(above, below, strict=True)])
-        sizes = [_flat(_array_of(o)).size for o in self.outputs]
-        return [np.stack([row[i] for row in rows]) if rows else np.zeros((0, n)) for i, n in enumerate(sizes)]
+        rows = [self._difference(write) for write in self._steps(value)]
+        columns = [self._columns(o._array) for o in self.outputs]
+        return [
+            np.stack([row[place] @ chosen for row in rows]) if rows else np.zeros((0, chosen.shape[1]))
+            for place, chosen in zip(self.places, columns, strict=True)
+        ]
+
+    def _steps(self, value: Tensor) -> Any:
+        """Functions that take a step from an input's values: one for each element, or in fast mode one for all."""
+        if not self.fast:
+            return _steps(value)
+        direction = _unit_vector(_width(value._array))
+        if isinstance(value._array, MetaArray):
+            each = list(_steps(value))
+            return [lambda step: [write(step * part) for write, part in zip(each, direction, strict=True)]]
+        array = value._array
+        before, way = array.copy(), _unflat(direction, array)
+
+        def write_all(step: float) -> None:
+            array[...] = before + step * way if step else before
+
+        return [write_all]
 
     def _analytical(self, number: int) -> list[np.ndarray]:
         """The Jacobian of one output by each input, from backward passes: a column per (real) element of the output."""
         output = self.outputs[number]
         array = output._array
         columns: list[list[np.ndarray]] = [[] for _ in self.wanted]
-        for index in np.ndindex(array.shape):
-            for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
-                seed = np.zeros(array.shape, array.dtype)
-                seed[index] = unit
-                for column, grad in zip(columns, self._backward(output, make_external(seed)), strict=True):
-                    column.append(grad)
+        for weights in self._columns(array).T:
+            seed = make_external(_unflat(weights, array))
+            for column, value, grad in zip(columns, self.wanted, self._backward(output, seed), strict=True):
+                column.append(np.asarray([_unit_vector(_width(value._array)) @ grad]) if self.fast else grad)
         return [
-            np.stack(column, axis=1) if column else np.zeros((_flat(_array_of(v)).size, 0))
+            np.stack(column, axis=1) if column else np.zeros((1 if self.fast else _width(v._array), 0))
             for column, v in zip(columns, self.wanted, strict=True)
         ]
 
@@ -309,16 +372,22 @@ class _Check:
     def _compare(
         self, number: int, position: int, numerical: np.ndarray, analytical: np.ndarray, forward: bool = False
     ) -> None:
-        """GradcheckError if two Jacobians differ; in fast mode, if a random combination of their entries does."""
+        """GradcheckError if two Jacobians differ."""
+        part = ""
+        atol = self.atol
+        if self.fast:  # what adds up in a combination of entries may add up in their tolerances
+            atol *= float(_unit_vector(_width(self.wanted[position]._array)).sum())
+            atol *= float(_unit_vector(_width(self.outputs[number]._array)).sum())
+        if not forward and self.outputs[number]._array.dtype.kind == "c":
+            for name, first in (("imaginary", 1), ("real", 0)):  # as torch has it, the imaginary part first
+                if not np.allclose(analytical[:, first::2], numerical[:, first::2], self.rtol, atol, equal_nan=True):
+                    part = f"While considering the {name} part of complex outputs only, "
+                    break
         a, n = analytical, numerical
-        if self.fast:
-            rng = np.random.default_rng(0)
-            left, right = rng.random(a.shape[0]), rng.random(a.shape[1])
-            a, n = np.asarray(left @ a @ right), np.asarray(left @ n @ right)
-        if not np.allclose(a, n, self.rtol, self.atol, equal_nan=True):
+        if not np.allclose(a, n, self.rtol, atol, equal_nan=True):
             computed = "computed with forward mode " if forward else ""
             raise GradcheckError(
-                f"Jacobian {computed}mismatch for output {number} with respect to input {position},\n"
+                f"{part}Jacobian {computed}mismatch for output {number} with respect to input {position},\n"
                 f"numerical:{make_external(np.asarray(n))}\nanalytical:{make_external(np.asarray(a))}\n"
             )
 
@@ -329,24 +398,36 @@ class _Check:
     def _expect_zero(self) -> None:
         """GradcheckError if outputs without history change with the inputs."""
         for value in self.wanted:
-            for write in _steps(value):
-                write(self.eps)
-                above = self._values()
-                write(-self.eps)
-                below = self._values()
-                write(0.0)
-                if any(np.abs(a - b).max(initial=0) / (2 * self.eps) > self.atol for a, b in zip(above, below, strict=True)):
+            for write in self._steps(value):
+                if any(np.abs(change).max(initial=0) > self.atol for change in self._difference(write)):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
 
+    def zero_gradients(self) -> None:
+        """GradcheckError if zero gradients of the outputs give gradients that are not zero."""
+        seeds = [aten.zeros_like(output) for output in self.outputs]
+        for grad in _grad(self.outputs, self.wanted, seeds, retain_graph=True, allow_unused=True):
+            if grad is not None and bool(np.any(_array_of(grad) != 0)):
+                raise GradcheckError("backward not multiplied by grad_output")
+
     def undefined_gradients(self) -> None:
-        """GradcheckError if a zero gradient, with another output's left undefined, gives a gradient that is not zero."""
-        if len(self.outputs) == 1:
-            return
-        for undefined in range(len(self.outputs)):
-            kept = [o for i, o in enumerate(_differentiable(self.func(*self.inputs))) if i != undefined]
-            seeds = [aten.zeros_like(o) for o in kept]
-            for grad in _grad(kept, self.wanted, seeds, allow_unused=True):
-                if grad is not None and bool(np.any(grad._array != 0)):
+        """GradcheckError if undefined gradients of all outputs, or of one beside zeros of the others, are not passed on as
+        nothing or as zeros."""
+        count = len(self.outputs)
+        for undefined in (range(count), *([i] for i in range(count) if count > 1)):
+            outputs = [
+                UndefinedGrad()(o) if i in undefined else o for i, o in enumerate(_differentiable(self.func(*self.inputs)))
+            ]
+            try:
+                grads = _grad(outputs, self.wanted, [aten.zeros_like(o) for o in outputs], allow_unused=True)
+            except RuntimeError as error:
+                _warn_of_undefined()
+                raise GradcheckError(
+                    "Expected backward function to handle undefined output grads. Please look at "
+                    '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
+                ) from error
+            for grad in grads:
+                if grad is not None and bool(np.any(_array_of(grad) != 0)):
+                    _warn_of_undefined()
                     raise GradcheckError(
                         "Expected all input grads to be undefined or zero when all output grads are "
                         'undefined or zero. Please look at "Notes about undefined output gradients" '
@@ -369,12 +450,42 @@ class _Check:
             for row in range(2):
                 alone = _grad(output, self.wanted, aten.select(seeds, 0, row), retain_graph=True, allow_unused=True)
                 for a, b in zip(together, alone, strict=True):
-                    if (a is None) != (b is None) or (
-                        a is not None and not np.allclose(resolved(a)._array[row], resolved(b)._array)
-                    ):
+                    if (a is None) != (b is None) or (a is not None and not np.allclose(_array_of(a)[row], _array_of(b))):
                         raise GradcheckError(
                             "While testing batched gradients, found that they differ from those computed one by one."
                         )
+
+
+def _warn_of_undefined() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+        "existing callers of this function. If this is true for you, you can call this function with "
+        '"check_undefined_grad=False" to disable the feature',
+        stacklevel=4,
+    )
+
+
+def _is_floating(value: Any) -> bool:
+    return isinstance(value, Tensor) and value._array.dtype.kind in FLOATING
+
+
+def _unit_vector(width: int) -> np.ndarray:
+    """A random vector of length 1, the same for each width."""
+    vector = np.random.default_rng(0).random(width) + 1e-3
+    unit: np.ndarray = vector / np.sqrt(vector @ vector)
+    return unit
+
+
+def _width(array: np.ndarray) -> int:
+    """The number of real numbers in an array."""
+    return array.size * (2 if array.dtype.kind == "c" else 1)
+
+
+def _unflat(flat: np.ndarray, model: np.ndarray) -> np.ndarray:
+    """The inverse of `_flat`: an array of a model's shape and dtype."""
+    pairs = flat.reshape(-1, 2) if model.dtype.kind == "c" else flat
+    values = pairs[:, 0] + 1j * pairs[:, 1] if model.dtype.kind == "c" else pairs
+    return values.reshape(model.shape).astype(model.dtype)
 
 
 def _flat(array: np.ndarray) -> np.ndarray:
@@ -391,7 +502,7 @@ def _array_of(tensor: Tensor) -> np.ndarray:
         resolved_array: np.ndarray = resolved(tensor)._array
         return resolved_array
     flat = aten.reshape(aten.detach(tensor), (-1,))
-    values = [aten.item(aten.select(flat, 0, index)) for index in range(array.size)]
+    values = [aten.item(each) for each in aten.unbind(flat)] if array.size else []
     return np.array(values, array.dtype).reshape(array.shape)
 
 
@@ -425,3 +536,38 @@ def _steps_without_memory(tensor: Tensor) -> Any:
                 aten.fill_(place, values[index].item() + step * unit)
 
             yield write
+
+
+# ---------------------------------------------------------------- Jacobians as tensors
+
+
+def numerical_jacobians(func: Callable[..., Any], inputs: Any, target: Tensor, eps: float) -> tuple[Tensor, ...]:
+    """The Jacobian of each output by one tensor, from finite differences: a row per element of it."""
+    check = _Check(func, (inputs,) if isinstance(inputs, Tensor) else tuple(inputs), eps, 0.0, 0.0, 0.0, False)
+    if any(each._array.dtype.kind == "c" for each in (target, *check.outputs)):
+        raise NotImplementedError("get_numerical_jacobian: Jacobians of complex numbers")
+    return tuple(make_external(jacobian.astype(target._array.dtype)) for jacobian in check._numerical(target))
+
+
+def analytical_jacobians(inputs: list[Tensor], output: Tensor, tolerance: float) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
+    """The Jacobian of an output by each input, from backward passes, and whether a second run agrees, sizes and types are those
+    of the inputs."""
+    if any(each._array.dtype.kind == "c" for each in inputs):
+        raise NotImplementedError("get_analytical_jacobian: Jacobians of complex numbers")
+    sizes = types = True
+    runs: list[list[np.ndarray]] = []
+    for _ in range(2):
+        jacobians = [np.zeros((value._array.size, output._array.size), value._array.dtype) for value in inputs]
+        for column, index in enumerate(np.ndindex(output._array.shape)):
+            seed = np.zeros(output._array.shape, output._array.dtype)
+            seed[index] = 1
+            grads = _grad(output, inputs, make_external(seed), retain_graph=True, allow_unused=True)
+            for value, grad, jacobian in zip(inputs, grads, jacobians, strict=True):
+                if grad is not None and grad._array.shape != value._array.shape:
+                    sizes = False
+                elif grad is not None:
+                    types = types and grad._array.dtype == value._array.dtype
+                    jacobian[:, column] = _array_of(grad).reshape(-1)
+        runs.append(jacobians)
+    reentrant = _Check._distance(*runs) <= tolerance
+    return tuple(make_external(jacobian) for jacobian in runs[0]), reentrant, sizes, types

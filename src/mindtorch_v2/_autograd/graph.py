@@ -339,5 +339,6 @@ entry_globals.install(
     below_autograd=below_autograd,
     without_history=without_history,
     require_grad=require_grad,
+    refresh_accumulator=refresh_accumulator,
     record_subclass=record_subclass,
 )

@@ -11,9 +11,11 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .._core.cpython import REFCOUNT_WITH_OWNER, getrefcount, referrers
 from .._core.keys import AUTOGRAD, CONJUGATED, LAZY, NEGATED
-from .._core.strides import overlaps
+from .._core.strides import memory_of, overlaps
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import dispatcher, entry_globals, observer
@@ -144,6 +146,7 @@ def run_in_place(
         return without_history(execute, (op, args), {})
     check_in_place(target)
     node = make_for(derivative, mask)(args, state)
+    earlier = target._array
     without_history(execute, (op, args), {})
     array = target._array
     node.inputs = (array.shape, array.dtype)
@@ -151,7 +154,7 @@ def run_in_place(
     fill_results(node, (target,))
     if graph.has_node_listeners():
         graph.notify_node(node)
-    _rebase(target, node, 0, shared)
+    _rebase(target, node, 0, shared, earlier)
     return target
 
 
@@ -169,15 +172,16 @@ def may_have_views(target: Tensor) -> bool:
     return storage is not None and getrefcount(storage) > REFCOUNT_WITH_OWNER + (target._base is not None)
 
 
-def _rebase(target: Tensor, node: Node, number: int, shared: bool) -> None:
-    """`rebase_history`, where the caller knows whether the storage may be shared with further views."""
+def _rebase(target: Tensor, node: Node, number: int, shared: bool, earlier: np.ndarray | None = None) -> None:
+    """`rebase_history`, where the caller knows whether the storage may be shared with further views, and how the target looked
+    at its memory before."""
     base = target._base
     before = _node_of(target if base is None else base)
     if base is None:
         _replace_history(target, node, number)
         base = target
     else:
-        _replace_history(base, CopySlices(base, target, node))
+        _replace_history(base, CopySlices(base, target, node, earlier))
         _update_view(target, base, before)
     if shared:
         for view in live_views(base):
@@ -208,19 +212,27 @@ def _update_view(view: Tensor, base: Tensor, before: Node | None) -> None:
     _replace_history(view, StaleView(view, base, message) if message else AsStridedBackward0(view, base))
 
 
+def _steps(array: np.ndarray) -> tuple[int, ...]:
+    """Strides in elements. NumPy's may be negative along dims without or with one element, where they mean nothing."""
+    return tuple(abs(s) // array.itemsize for s in array.strides)
+
+
 class Geometry:
-    """Offset, sizes and strides of a view in its base, in elements of the view's dtype."""
+    """Offset, sizes and strides of a view in its base, in elements of the view's dtype; with `earlier` those that it had."""
 
-    __slots__ = ("as_real", "lazy", "offset", "shape", "strides")
+    __slots__ = ("as_complex", "as_real", "lazy", "offset", "shape", "strides")
 
-    def __init__(self, view: Tensor, base: Tensor) -> None:
-        array, whole = view._array, base._array
+    def __init__(self, view: Tensor, base: Tensor, earlier: np.ndarray | None = None) -> None:
+        array, whole = view._array if earlier is None else earlier, base._array
         item = array.itemsize
         self.shape = array.shape
-        self.strides = tuple(s // item for s in array.strides)
-        self.offset = (array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]) // item
+        self.strides = _steps(array)
+        # Counted in the memory of each: `set_` may have put the view on another.
+        self.offset = (memory_of(array)[1] - memory_of(whole)[1]) // item
         # A view of real or imaginary parts.
         self.as_real = whole.dtype.kind == "c" and array.dtype.kind != "c"
+        # A view of pairs of numbers as complex ones.
+        self.as_complex = whole.dtype.kind != "c" and array.dtype.kind == "c"
         # Whether the view shows the base's values conjugated or negated.
         lazy = (view._keys ^ base._keys) & LAZY
         self.lazy = lazy & ~CONJUGATED if self.as_real else lazy
@@ -233,8 +245,13 @@ class Geometry:
 
     def of(self, tensor: Tensor) -> Tensor:
         """The same part of another tensor that is laid out like the base."""
-        whole = aten.view_as_real(tensor) if self.as_real else tensor
-        part: Tensor = aten.as_strided(whole, self.shape, self.strides, self.offset)
+        part: Tensor
+        if self.as_complex:
+            strides = (*[2 * step for step in self.strides], 1)
+            part = aten.view_as_complex(aten.as_strided(tensor, (*self.shape, 2), strides, 2 * self.offset))
+        else:
+            whole = aten.view_as_real(tensor) if self.as_real else tensor
+            part = aten.as_strided(whole, self.shape, self.strides, self.offset)
         if self.lazy & CONJUGATED:
             part = aten._conj(part)
         return aten._neg_view(part) if self.lazy & NEGATED else part
@@ -248,7 +265,7 @@ class Layout:
     def __init__(self, base: Tensor) -> None:
         array = base._array
         self.shape = array.shape
-        self.strides = tuple(s // array.itemsize for s in array.strides)
+        self.strides = _steps(array)
         self.dtype = base.dtype
 
     def empty(self, grad: Tensor) -> Tensor:
@@ -259,16 +276,18 @@ class Layout:
 class CopySlices(Node):
     """The node of a base of which a view was written in place: runs the op's node on the view's part of the gradient."""
 
-    __slots__ = ("base", "node", "view")
+    __slots__ = ("base", "node", "read", "view")
 
     title = "torch::autograd::CopySlices"
 
-    def __init__(self, base: Tensor, view: Tensor, node: Node) -> None:
+    def __init__(self, base: Tensor, view: Tensor, node: Node, earlier: np.ndarray | None = None) -> None:
         state = threads.state
         array = base._array
         own: Edge | None = (base._node, base._output_nr) if base._keys & AUTOGRAD else None
         self.base = Layout(base)
         self.view = Geometry(view, base)
+        # What the op has read: the same part, but for an op like `t_`, which changes how the view looks at it.
+        self.read = self.view if earlier is None or earlier is view._array else Geometry(view, base, earlier)
         self.node: Node | None = node
         self.edges = (own, *node.edges[1:])
         self.inputs = (array.shape, array.dtype)
@@ -287,7 +306,7 @@ class CopySlices(Node):
         results = self._run(aten.clone(part))
         if self.edges[0] is not None:
             if results[0] is not None:
-                aten.copy_(part, results[0])
+                aten.copy_(part if self.read is self.view else self.read.of(whole), results[0])
             results[0] = whole
         return results
 
@@ -343,12 +362,24 @@ class AsStridedBackward0(_ViewNode):
             grad = aten.sum(grad, repeated, True)
             view = view.narrowed(repeated)
         if overlaps(view.shape, view.strides):
-            raise NotImplementedError(
-                "the gradient of a view whose elements overlap in memory (as those of unfold "
-                "do), after its base was written in place"
-            )
+            return [self._added_up(view, grad)]
         aten.copy_(view.of(whole), grad)
         return [whole]
+
+    def _added_up(self, view: Geometry, grad: Tensor) -> Tensor:
+        """The gradient of the base where elements of the view overlap in memory, as those of unfold do."""
+        if view.as_real or view.lazy:
+            raise NotImplementedError(
+                "the gradient of a view whose elements overlap in memory, and that shows a complex base otherwise than it is, "
+                "after the base was written in place"
+            )
+        shape, strides = self.base.shape, self.base.strides
+        count = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        places = aten.as_strided(aten.arange(count), view.shape, view.strides, view.offset)
+        memory = aten.new_zeros(grad, (count,), dtype=self.base.dtype)
+        added = aten.index_add(memory, 0, aten.reshape(places, (-1,)), aten.reshape(grad, (-1,)))
+        whole: Tensor = aten.as_strided(added, shape, strides)
+        return whole
 
 
 class StaleView(_ViewNode):

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import dtype as dt
+from .._core.copy_on_write import own_memory
 from .._core.cpython import getrefcount
 from .._core.keys import AUTOGRAD, META, SPARSE
 from .._core.storage import SHARED, Storage
-from .._core.tensor import Tensor, make_alias, storage_of
+from .._core.tensor import Tensor, make_alias, storage_of, storage_with
 from .._dispatch.registry import aten
 from . import anomaly, graph
 from . import backward as _backward
@@ -217,9 +218,10 @@ def _grad_fn(self: Tensor) -> Node | None:
 
 def _get_data(self: Tensor) -> Tensor:
     """The same memory without history; a write into it does not increment this tensor's version."""
-    alias = make_alias(self._array, self)
     own = storage_of(self)
-    alias._storage = Storage(own.owner, external=own.external or SHARED, device=own.device)
+    own_memory(own)  # two counts of versions do not share memory with lazy copies
+    alias = make_alias(self._array, self)
+    alias._storage = Storage(own.owner, external=own.external or SHARED, device=own.place)
     return alias
 
 
@@ -233,7 +235,9 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         )
     if self._keys & AUTOGRAD and value._array.dtype.kind not in graph.FLOATING:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-    self._storage = _storage_for(self, value)
+    for storage in (storage_of(self), storage_of(value)):
+        own_memory(storage)  # two counts of versions do not share memory with lazy copies
+    self._storage = storage_with(self, storage_of(value))
     self._array = value._array
     self._base = None
     self._keys = value._keys & ~AUTOGRAD | self._keys & AUTOGRAD
@@ -241,22 +245,19 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         graph.refresh_accumulator(self)
 
 
-def _storage_for(tensor: Tensor, value: Tensor) -> Storage:
-    """The storage of a tensor whose `.data` becomes `value`: the memory of that, with the tensor's own count of versions."""
-    shared = storage_of(value)
-    if is_inference(tensor) or is_inference(value):
-        return shared
-    version = tensor._version
-    if shared.version == version:
-        return shared
-    storage = Storage(shared.owner, external=shared.external, device=shared.device)
-    storage.version = version
-    shared.external = shared.external or SHARED  # the memory is counted once: `value` is mostly gone after this
-    return storage
-
-
 def _delete_data(self: Tensor) -> None:
     raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+
+def _volatile(self: Tensor) -> bool:
+    """False, with torch's warning: what this said in early releases `no_grad()` says."""
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+    return False
+
+
+def _set_volatile(self: Tensor, value: Any) -> None:
+    """Nothing but torch's warning."""
+    warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", stacklevel=2)
 
 
 METHODS: dict[str, Any] = {
@@ -280,6 +281,7 @@ PROPERTIES: dict[str, property] = {
     "grad": property(_get_grad, _set_grad, lambda self: _set_grad(self, None)),
     "requires_grad": property(lambda self: self._keys & AUTOGRAD != 0, _set_requires_grad),
     "retains_grad": property(_retains_grad),
+    "volatile": property(_volatile, _set_volatile),
 }
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

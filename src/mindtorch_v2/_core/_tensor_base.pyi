@@ -421,7 +421,6 @@ class TensorBase:
         output_padding: Sequence[_int],
         groups: _int,
     ) -> Tensor: ...
-    def copy(self, src: Tensor, non_blocking: _bool = False) -> Tensor: ...
     def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor: ...
     def copysign(self, other: Tensor | _Number) -> Tensor: ...
     def copysign_(self, other: Tensor | _Number) -> Tensor: ...
@@ -1986,52 +1985,6 @@ class TensorBase:
         axis: _int | None = None,
     ) -> Tensor: ...
     def slogdet(self) -> _return_types.slogdet: ...
-    def slow_conv3d(
-        self,
-        weight: Tensor,
-        kernel_size: _int | Sequence[_int],
-        bias: Tensor | None = None,
-        stride: _int | Sequence[_int] = (1, 1, 1),
-        padding: _int | Sequence[_int] = (0, 0, 0),
-    ) -> Tensor: ...
-    def slow_conv_dilated2d(
-        self,
-        weight: Tensor,
-        kernel_size: _int | Sequence[_int],
-        bias: Tensor | None = None,
-        stride: _int | Sequence[_int] = (1, 1),
-        padding: _int | Sequence[_int] = (0, 0),
-        dilation: _int | Sequence[_int] = (1, 1),
-    ) -> Tensor: ...
-    def slow_conv_dilated3d(
-        self,
-        weight: Tensor,
-        kernel_size: _int | Sequence[_int],
-        bias: Tensor | None = None,
-        stride: _int | Sequence[_int] = (1, 1, 1),
-        padding: _int | Sequence[_int] = (0, 0, 0),
-        dilation: _int | Sequence[_int] = (1, 1, 1),
-    ) -> Tensor: ...
-    def slow_conv_transpose2d(
-        self,
-        weight: Tensor,
-        kernel_size: _int | Sequence[_int],
-        bias: Tensor | None = None,
-        stride: _int | Sequence[_int] = (1, 1),
-        padding: _int | Sequence[_int] = (0, 0),
-        output_padding: _int | Sequence[_int] = (0, 0),
-        dilation: _int | Sequence[_int] = (1, 1),
-    ) -> Tensor: ...
-    def slow_conv_transpose3d(
-        self,
-        weight: Tensor,
-        kernel_size: _int | Sequence[_int],
-        bias: Tensor | None = None,
-        stride: _int | Sequence[_int] = (1, 1, 1),
-        padding: _int | Sequence[_int] = (0, 0, 0),
-        output_padding: _int | Sequence[_int] = (0, 0, 0),
-        dilation: _int | Sequence[_int] = (1, 1, 1),
-    ) -> Tensor: ...
     def smooth_l1_loss(self, target: Tensor | _Number, reduction: _int = 1, beta: _float = 1.0) -> Tensor: ...
     def soft_margin_loss(self, target: Tensor | _Number, reduction: _int = 1) -> Tensor: ...
     @overload
@@ -2251,14 +2204,6 @@ class TensorBase:
         self, tensor_indices_or_sections: Tensor, dim: _int = 0, *, axis: _int | None = None
     ) -> tuple[Tensor, ...]: ...
     def tensordot(self, other: Tensor, dims_self: Sequence[_int], dims_other: Sequence[_int]) -> Tensor: ...
-    def thnn_conv2d(
-        self,
-        weight: Tensor,
-        kernel_size: _int | Sequence[_int],
-        bias: Tensor | None = None,
-        stride: _int | Sequence[_int] = (1, 1),
-        padding: _int | Sequence[_int] = (0, 0),
-    ) -> Tensor: ...
     def threshold(self, threshold: _Number, value: _Number) -> Tensor: ...
     def threshold_(self, threshold: _Number, value: _Number) -> Tensor: ...
     @overload
@@ -2331,14 +2276,6 @@ class TensorBase:
     def unique_consecutive(
         self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
     ) -> Any: ...
-    @overload
-    def unique_dim(
-        self, dim: _int, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False
-    ) -> tuple[Tensor, Tensor, Tensor]: ...
-    @overload
-    def unique_dim(
-        self, *, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, axis: _int
-    ) -> tuple[Tensor, Tensor, Tensor]: ...
     def unsafe_chunk(self, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]: ...
     def unsafe_split(self, split_size: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]: ...
     def unsafe_split_with_sizes(
@@ -2501,6 +2438,10 @@ class TensorBase:
     def view_copy(self, size: Sequence[_int]) -> Tensor: ...
     @overload
     def view_copy(self, dtype: _dtype) -> Tensor: ...
+    @property
+    def volatile(self) -> _bool: ...
+    @volatile.setter
+    def volatile(self, value: _bool) -> None: ...
     @overload
     def vsplit(self, sections: _int) -> tuple[Tensor, ...]: ...
     @overload

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .memory_format import channels_last, channels_last_3d, contiguous_format, memory_format
+from .memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
 from .strides import is_dense, memory_of
 
 
@@ -66,7 +66,8 @@ def _with_steps_of(array: np.ndarray, fresh: np.ndarray) -> np.ndarray:
         return fresh
     item, own = fresh.itemsize, array.itemsize
     steps = tuple(
-        step // own * item if n == 1 else kept for n, step, kept in zip(array.shape, array.strides, fresh.strides, strict=True)
+        abs(step) // own * item if n == 1 else kept
+        for n, step, kept in zip(array.shape, array.strides, fresh.strides, strict=True)
     )
     return fresh if steps == fresh.strides else np.ndarray(fresh.shape, fresh.dtype, memory_of(fresh)[0], 0, steps)
 
@@ -112,9 +113,66 @@ def like_operands(result: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndar
     return in_order(result, order_of_dims(shape, [_broadcast_strides(one, ndim, shape) for one in operands]))
 
 
+def steps_in_order(shape: Sequence[int], itemsize: int, order: Sequence[int]) -> tuple[int, ...]:
+    """Byte strides without gaps of dims that lie in this order, innermost first."""
+    steps, step = [0] * len(shape), itemsize
+    for dim in order:
+        steps[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(steps)
+
+
+def steps_of_operands(shape: tuple[int, ...], itemsize: int, operands: Sequence[np.ndarray]) -> tuple[int, ...]:
+    """Byte strides of a pointwise result of these operands, as `like_operands` lays one out."""
+    ndim = len(shape)
+    return steps_in_order(shape, itemsize, order_of_dims(shape, [_broadcast_strides(one, ndim, shape) for one in operands]))
+
+
+def channels_last_steps(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Byte strides of images or volumes whose channels lie next to each other."""
+    return steps_in_order(shape, itemsize, (1, *range(len(shape) - 1, 1, -1), 0))
+
+
+_CHANNELS_LAST_RANK = {channels_last: 4, channels_last_3d: 5}
+
+
+def check_rank(shape: Sequence[int], wanted: memory_format) -> int:
+    """The number of dims that a memory format has; RuntimeError for a shape with another."""
+    rank = _CHANNELS_LAST_RANK[wanted]
+    if len(shape) != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {wanted!r}".replace("torch.", "") + " format")
+    return rank
+
+
+def steps_of_format(shape: Sequence[int], itemsize: int, wanted: memory_format | None) -> tuple[int, ...] | None:
+    """Byte strides of a memory format, None for those of a row-major tensor."""
+    if wanted is None or wanted is contiguous_format:
+        return None
+    if wanted is preserve_format:
+        raise RuntimeError("memory format option is only supported by strided tensors")
+    check_rank(shape, wanted)
+    return channels_last_steps(shape, itemsize)
+
+
+def steps_like(array: np.ndarray, itemsize: int, wanted: memory_format | None) -> tuple[int, ...] | None:
+    """Byte strides of a tensor like another one, in a memory format or, without one, with its dims in the same order."""
+    if wanted is not None and wanted is not preserve_format:
+        return steps_of_format(array.shape, itemsize, wanted)
+    if not array.size:
+        return None
+    if is_dense(array):
+        return tuple([step // array.itemsize * itemsize for step in array.strides])
+    return steps_of_operands(array.shape, itemsize, [array])
+
+
 def in_order(array: np.ndarray, order: list[int]) -> np.ndarray:
-    """An array whose dims lie in this order, innermost first: itself, or a copy."""
+    """A fresh array whose dims lie in this order, innermost first: itself, or a copy."""
     if lies_as(array, order):
+        if 1 in array.shape:  # along dims of one element NumPy leaves strides as they come
+            steps = steps_in_order(array.shape, array.itemsize, order)
+            if steps != array.strides:
+                memory, start = memory_of(array)
+                return np.ndarray(array.shape, array.dtype, memory, start, steps)
         return array
     arranged = _fresh(array.shape, array.dtype, order)
     np.copyto(arranged, array)

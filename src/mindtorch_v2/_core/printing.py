@@ -84,11 +84,12 @@ def tensor_repr(
     grad_fn_name: str | None = None,
     class_name: str = "tensor",
     contents: str | None = None,
+    tangent: str | None = None,
 ) -> str:
     """The text of a tensor whose elements, in CPU memory, are `array`.
 
-    `class_name` is what stands before the bracket. `contents`, if given, is printed instead of the elements. Of an
-    array on the meta device only the shape is looked at.
+    `class_name` is what stands before the bracket. `contents`, if given, is printed instead of the elements, `tangent` after
+    them. Of an array on the meta device only the shape is looked at.
     """
     prefix = f"{class_name}("
     if contents is None:
@@ -98,6 +99,8 @@ def tensor_repr(
         suffixes.append(f"grad_fn=<{grad_fn_name}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
     return append_suffixes(prefix + contents, suffixes, len(prefix))
 
 

@@ -31,7 +31,7 @@ if hasattr(os, "register_at_fork"):
 
 def is_resizable(storage: Storage) -> bool:
     """Whether the memory is the runtime's own, and not NumPy's, a file's or a part of another storage."""
-    return storage.external != FOREIGN or storage.device == "meta"
+    return storage.external != FOREIGN or storage.place == "meta"
 
 
 def resize_storage(storage: Storage, nbytes: int, only: Tensor | None = None) -> None:
@@ -46,14 +46,14 @@ def resize_storage(storage: Storage, nbytes: int, only: Tensor | None = None) ->
         owner = storage.owner
         memory = memory_of(owner)[0]
         storages, tensors = ([storage], [only]) if only is not None else _that_share(owner)
-        if storage.device == "meta":
+        if storage.place == "meta":
             new = addresses(max(nbytes, 0))
-        elif storage.device == "cpu":
+        elif storage.place == "cpu":
             new = allocate(nbytes)
             kept = min(nbytes, memory.nbytes)
             new[:kept] = memory.reshape(-1).view(np.uint8)[:kept]
         else:
-            raise NotImplementedError(f"resize_ of a storage on {storage.device}")
+            raise NotImplementedError(f"resize_ of a storage on {storage.place}")
         _move(storages, tensors, memory, new)
 
 
@@ -66,11 +66,33 @@ def move_storage(storage: Storage, new: np.ndarray) -> None:
         _move(storages, tensors, memory, new, FOREIGN)
 
 
+def resizing_lock() -> threading.RLock:
+    """The lock that a thread holds while it changes the memory of storages."""
+    return _Resizing.lock
+
+
+def move_tensors(storage: Storage, new: np.ndarray, told: bool = True) -> None:
+    """Let a storage, and the tensors that share it, look at other memory that holds the same bytes. The caller has the lock.
+    Listeners of allocations hear of it unless `told` is False."""
+    memory = memory_of(storage.owner)[0]
+    storages, tensors = _that_share(storage.owner)
+    if not told:
+        for tensor in tensors:
+            tensor._array = _moved(tensor._array, memory, new)
+        for each in storages:
+            each.owner = new
+        return
+    _move(storages, tensors, memory, new)
+
+
 def _move(
     storages: list[Storage], tensors: list[Tensor], memory: np.ndarray, new: np.ndarray, external: int | None = None
 ) -> None:
     """Let storages and tensors that look at `memory` look at `new`."""
     arrays = [_moved(tensor._array, memory, new) for tensor in tensors]
+    if allocation.on_move is not None:
+        for tensor in tensors:
+            allocation.on_move(tensor)
     counted = [each for each in storages if not each.external]
     # Listeners are told of the old memory's end when this ends.
     ended = Storage(storages[0].owner) if counted else None
@@ -96,10 +118,10 @@ def resize_tensor(tensor: Tensor, shape: tuple[int, ...], steps: Sequence[int] |
     if steps is None:
         steps = row_major(shape, dtype.itemsize)
     reach = reach_of(shape, steps, start, dtype.itemsize)
-    if reach > storage.nbytes:
+    if reach > storage.byte_count:
         resize_storage(storage, reach, only=tensor if alone else None)
     array = strided(memory_of(storage.owner)[0], dtype, shape, steps, start)
-    tensor._array = array.view(MetaArray) if storage.device == "meta" else array
+    tensor._array = array.view(MetaArray) if storage.place == "meta" else array
 
 
 def is_alone(tensor: Tensor) -> bool:

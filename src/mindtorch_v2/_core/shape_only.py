@@ -126,8 +126,6 @@ def _map_zeros(nbytes: int) -> mmap.mmap:
 def without_memory(kind: type[A], shape: tuple[int, ...], np_dtype: np.dtype, strides: tuple[int, ...]) -> A:
     """An array of a class that refuses to be read, with any shape and byte strides."""
     reach = reach_of(shape, strides, 0, np_dtype.itemsize)
-    if not reach:
-        strides = (0,) * len(shape)
     return np.ndarray.__new__(kind, shape, np_dtype, addresses(reach), 0, strides)
 
 

@@ -51,6 +51,8 @@ class MemoryListener(NamedTuple):
     tensor_freed: Callable[[Any], None]
     # (storage): a storage ends, and its memory with it, unless that is external.
     storage_freed: Callable[[Any], None]
+    # (tensor): a tensor is about to get other memory than it has.
+    tensor_moves: Callable[[Any], None]
 
 
 # Where a storage's memory comes from, if it is not its own: NumPy, a file or a device, or another storage, which it shares
@@ -69,11 +71,13 @@ class Storage:
     makes it on demand, so that plain ops need none.
     """
 
-    __slots__ = ("__weakref__", "device", "external", "owner", "version")
+    # `__dict__` is for what programs attach to an UntypedStorage, which a Storage becomes when one is asked for.
+    __slots__ = ("__dict__", "__weakref__", "external", "owner", "place", "version")
 
-    device: str
     external: int
     owner: Any
+    # The name of its device.
+    place: str
     version: int
 
     def __init__(self, owner: Any, *, external: int = 0, device: str = "cpu") -> None:
@@ -81,15 +85,70 @@ class Storage:
         self.version = 0
         # Memory that another storage of the runtime has (SHARED), or that was allocated elsewhere (FOREIGN): not counted here.
         self.external = external
-        self.device = device
+        self.place = device
 
     def __getstate__(self) -> Any:
         # What Python does by itself from protocol 2 on.
-        return None, {name: getattr(self, name) for name in ("device", "external", "owner", "version")}
+        return None, {name: getattr(self, name) for name in ("external", "owner", "place", "version")}
 
     @property
-    def nbytes(self) -> int:
+    def byte_count(self) -> int:
         return int(self.owner.nbytes)
+
+
+class LentStorage(Storage):
+    """The memory of another storage with a count of versions of its own: that of a tensor that was given other memory.
+
+    `lender` is the storage that has the memory; it lives as long as this one, so that the end of the memory is told once.
+    """
+
+    __slots__ = ("lender",)
+
+    lender: Storage
+
+    def __init__(self, lender: Storage, version: int) -> None:
+        self._borrow(lender)
+        self.version = version
+
+    def _borrow(self, lender: Storage) -> None:
+        self.lender = lender_of(lender)
+        self.owner = lender.owner
+        self.external = lender.external or SHARED
+        self.place = lender.place
+
+    def __getstate__(self) -> Any:
+        return None, {name: getattr(self, name) for name in ("external", "lender", "owner", "place", "version")}
+
+
+class JointStorage(LentStorage):
+    """The memory of another storage with the versions of a third: that of a tensor whose base or views go on counting with it.
+
+    Writes of two threads at once may be counted as one here, unlike in other storages.
+    """
+
+    __slots__ = ("counter",)
+
+    counter: Storage
+
+    def __init__(self, lender: Storage, counter: Storage) -> None:
+        self.counter = counter.counter if isinstance(counter, JointStorage) else counter
+        self._borrow(lender)
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        return self.counter.version
+
+    @version.setter
+    def version(self, value: int) -> None:
+        self.counter.version = value
+
+    def __getstate__(self) -> Any:
+        return None, {name: getattr(self, name) for name in ("counter", "external", "lender", "owner", "place")}
+
+
+def lender_of(storage: Storage) -> Storage:
+    """The storage that has the memory: mostly itself."""
+    return storage.lender if isinstance(storage, LentStorage) else storage
 
 
 def allocate(nbytes: int) -> np.ndarray:
@@ -130,16 +189,18 @@ def address_of(array: np.ndarray) -> int:
 
 
 class Allocation:
-    """The hook for fresh memory of tensors; both functions are None while there is no listener.
+    """The hooks for memory that tensors get; the functions are None while there is no listener.
 
-    Code that makes a tensor calls `on_alloc(array, when)`, or `extend(row)` where it knows that the array owns its memory.
+    Code that makes a tensor calls `on_alloc(array, when)`, or `extend(row)` where it knows that the array owns its memory. Code
+    that gives a tensor other memory calls `on_move(tensor)` before.
     """
 
-    __slots__ = ("extend", "listeners", "on_alloc")
+    __slots__ = ("extend", "listeners", "on_alloc", "on_move")
 
     def __init__(self) -> None:
         self.extend: Callable[[tuple[int, int, int]], None] | None = None
         self.on_alloc: Callable[[np.ndarray, int], None] | None = None
+        self.on_move: Callable[[Any], None] | None = None
         self.listeners: list[MemoryListener] = []
 
 
@@ -176,6 +237,7 @@ def _connect() -> None:
     listeners = allocation.listeners
     allocation.extend = _each([listener.extend for listener in listeners]) if listeners else None
     allocation.on_alloc = _each([listener.on_alloc for listener in listeners]) if listeners else None
+    allocation.on_move = _each([listener.tensor_moves for listener in listeners]) if listeners else None
     for holder, function in _holders.items():
         if listeners:
             holder.__del__ = _each([getattr(listener, function) for listener in listeners])  # type: ignore[attr-defined]

@@ -65,7 +65,7 @@ def row_major(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 def dense_steps(array: np.ndarray, itemsize: int) -> list[int] | None:
     """Byte strides by which elements of `itemsize` bytes lie as those of an array; None where it is row-major or has gaps."""
-    if array.flags.c_contiguous or not is_dense(array):
+    if (array.flags.c_contiguous and 1 not in array.shape) or not is_dense(array):
         return None
     return [step // array.itemsize * itemsize for step in array.strides]
 
@@ -105,7 +105,7 @@ def strided(memory: np.ndarray, np_dtype: np.dtype, shape: Sequence[int], steps:
             f"itemsize {item} requiring a storage size of {reach} are out of bounds for storage of size {memory.nbytes}"
         )
     if not reach:
-        return np.ndarray(shape, np_dtype, memory, min(start, memory.nbytes), (0,) * len(shape))
+        return np.ndarray(shape, np_dtype, memory, min(start, memory.nbytes), steps)
     return _made(np.ndarray(shape, np_dtype, memory, start, steps))
 
 

@@ -7,11 +7,24 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from . import dtype as _dtype
+from .cpython import REFCOUNT_WITH_OWNER, getrefcount
 from .device import device as Device
 from .keys import AUTOGRAD, META, NPU
 from .shape_only import MetaArray, without_memory
 from .size import Size, of_shape
-from .storage import DETACHED, FOREIGN, SHARED, UNTRACKED, Storage, allocation, owner_of, report_end
+from .storage import (
+    DETACHED,
+    FOREIGN,
+    SHARED,
+    UNTRACKED,
+    JointStorage,
+    LentStorage,
+    Storage,
+    allocation,
+    lender_of,
+    owner_of,
+    report_end,
+)
 from .strides import row_major
 
 if TYPE_CHECKING:
@@ -95,7 +108,7 @@ class Tensor(TensorBase):
         keys = self._keys
         if not keys & (META | NPU):
             return _CPU
-        return _META if keys & META else Device(self._storage.device)
+        return _META if keys & META else Device(self._storage.place)
 
     @property
     def itemsize(self) -> int:
@@ -115,8 +128,9 @@ class Tensor(TensorBase):
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         array = self._array
         item = array.itemsize
-        # The strides of NumPy's arrays without elements follow no rule; torch has those of a fresh tensor.
-        in_bytes = array.strides if array.size else row_major(array.shape, item)
+        # The strides of NumPy's fresh arrays without elements are all zero; torch has those of a row-major tensor. Views of
+        # memory have the strides that they were taken with.
+        in_bytes = array.strides if array.size or any(array.strides) else row_major(array.shape, item)
         strides = tuple(s // item for s in in_bytes)
         return strides if dim is None else strides[dim]
 
@@ -164,6 +178,9 @@ class Tensor(TensorBase):
 
     def _is_view(self) -> bool:
         return self._base is not None
+
+    def _fix_weakref(self) -> None:
+        """What torch needs where a tensor was taken from a weak reference: here such a tensor is whole."""
 
     # ------------------------------------------------------------------ device
 
@@ -227,6 +244,16 @@ def make_external(array: np.ndarray) -> Tensor:
     return tensor
 
 
+def make_on_storage(array: np.ndarray, storage: Storage) -> Tensor:
+    """A tensor around a view of a storage's memory."""
+    tensor = _new(Tensor)
+    tensor._array = array
+    tensor._keys = 0
+    tensor._storage = storage
+    tensor._base = None
+    return tensor
+
+
 def make_meta(shape: tuple[int, ...], np_dtype: np.dtype, strides: tuple[int, ...] | None = None) -> Tensor:
     """A tensor with a shape and no memory: its array refuses to be read."""
     tensor = _new(Tensor)
@@ -253,6 +280,17 @@ def storage_of(tensor: Tensor) -> Storage:
         else:
             made.external = SHARED  # its end is not the end of the memory
     return storage
+
+
+def storage_with(tensor: Tensor, memory: Storage) -> Storage:
+    """The storage for a tensor that takes over the memory of another one. As in torch it counts versions as before, together
+    with its base and its views."""
+    own = storage_of(tensor)
+    if lender_of(own) is lender_of(memory) or own.version is UNTRACKED or memory.version is UNTRACKED:
+        return own if lender_of(own) is lender_of(memory) else memory
+    if getrefcount(own) > REFCOUNT_WITH_OWNER:
+        return JointStorage(memory, own)
+    return LentStorage(memory, own.version)
 
 
 def allocated(tensor: Tensor) -> None:

@@ -69,6 +69,11 @@ class ThreadState:
         self.thread_token: weakref.ref[_Token] | None = None
 
     @property
+    def records(self) -> bool:
+        """Whether rows of its ops are recorded."""
+        return self.append_row is not None or self.append_row_traced is not None or self.capture_by_op is not None
+
+    @property
     def has_ended(self) -> bool:
         """Whether its thread has ended, although something (a recording) still refers to the state."""
         return self.thread_token is not None and self.thread_token() is None

@@ -10,10 +10,12 @@ from typing import Any, overload
 
 import numpy as np
 
+from .copy_on_write import own_memory
 from .device import device as Device
 from .resizing import is_resizable, move_storage, resize_storage
+from .shape_only import addresses
 from .shared_memory import Segment, new_segment, open_descriptor, open_named, segment_of
-from .storage import FOREIGN, Storage, allocate
+from .storage import FOREIGN, Storage, allocate, lender_of
 from .tensor import Tensor, storage_of
 
 
@@ -45,24 +47,27 @@ def map_file(filename: str, shared: bool, nbytes: int) -> MappedFile:
         os.close(descriptor)
 
 
-def share(storage: Storage) -> Segment:
+def share(storage: Storage, what: str = "_share_fd_") -> Segment:
     """Move the memory of a storage into shared memory, unless it is there; the segment."""
-    if storage.device != "cpu":
-        raise RuntimeError("_share_fd_: only available on CPU")
+    if storage.place != "cpu":
+        raise RuntimeError(f"{what}: only available on CPU")
     segment = segment_of(storage.owner)
     if segment is None:
-        segment = new_segment(storage.nbytes)
+        segment = new_segment(storage.byte_count)
         move_storage(storage, segment.data)
     return segment
 
 
-class StorageBase:
-    """Memory as an object, with a dtype or without."""
+class MemoryObject:
+    """What storages with a dtype and without one answer alike."""
 
     __slots__ = ()
 
     is_cuda = is_hpu = is_sparse = is_sparse_csr = False
-    _storage: Any
+
+    @property
+    def _storage(self) -> Any:
+        raise NotImplementedError
 
     @property
     def filename(self) -> str | None:
@@ -90,53 +95,87 @@ class StorageBase:
         return -1
 
 
-class UntypedStorage(StorageBase):
-    """A view of the memory that one or more tensors share. Two of the same memory are equal."""
+def new_storage(values: int | Sequence[int], np_dtype: np.dtype, device: Any) -> Storage:
+    """Fresh memory for that many elements, or for some values; on the meta device there is none behind it."""
+    place = "cpu" if device is None else Device(device).type
+    if place == "meta":
+        count = values if isinstance(values, int) else len(values)
+        return Storage(addresses(max(count, 0) * np_dtype.itemsize), external=FOREIGN, device=place)
+    if place != "cpu":
+        raise RuntimeError(f"torch.UntypedStorage(): Storage device not recognized: {place}")
+    if isinstance(values, int):
+        return Storage(allocate(values * np_dtype.itemsize))
+    return Storage(np.array(values, np_dtype))
 
-    __module__ = "mindtorch_v2.storage"
 
-    def __init__(self, storage: Storage | int | Sequence[int] = 0, *, device: Any = None) -> None:
-        if device is not None and Device(device).type != "cpu":
-            raise NotImplementedError(f"UntypedStorage(device={str(device)!r}): storages are made on the CPU")
-        if isinstance(storage, int):
-            storage = Storage(allocate(storage))
-        elif not isinstance(storage, Storage):
-            if not isinstance(storage, Sequence):
-                raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(storage).__name__}")
-            storage = Storage(np.array(storage, np.uint8))
-        self._storage = storage
+class StorageBase(Storage, MemoryObject):
+    """The class below UntypedStorage, from which programs derive storages of their own."""
+
+    __module__ = "mindtorch_v2._C"
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is StorageBase:
+            raise RuntimeError("Cannot directly construct StorageBase; subclass it and then construct that")
+        return object.__new__(cls)
+
+    def __init__(self, values: int | Sequence[int] | Storage = 0, *, device: Any = None) -> None:
+        if isinstance(values, Storage):  # its bytes
+            values = as_untyped(values).tolist()
+        elif not isinstance(values, int | Sequence):
+            raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(values).__name__}")
+        made = new_storage(values, np.dtype(np.uint8), device)
+        super().__init__(made.owner, external=made.external, device=made.place)
+        made.external = FOREIGN  # its end is not that of the memory
+
+    @property
+    def _storage(self) -> Storage:
+        return self
 
     @property
     def _bytes(self) -> np.ndarray:
-        if self._storage.device == "meta":
+        if self.place == "meta":
             raise NotImplementedError("Not available for 'meta' device type")
-        if self._storage.device != "cpu":
-            raise NotImplementedError(f"the bytes of a storage on {self._storage.device}")
-        owner = self._storage.owner
+        if self.place != "cpu":
+            raise NotImplementedError(f"the bytes of a storage on {self.place}")
+        owner: np.ndarray = self.owner
         if not owner.flags.c_contiguous:  # elements in their order in memory
             owner = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
         return owner.reshape(-1).view(np.uint8) if owner.size else np.empty(0, np.uint8)
 
     @property
     def _cdata(self) -> int:
-        """A number that is the same for all views of one memory."""
-        return id(self._storage)
+        """A number that no other storage has while this one lives."""
+        return id(self)
 
     @property
     def device(self) -> Device:
-        return Device(self._storage.device)
+        return Device(self.place)
 
     def nbytes(self) -> int:
-        return self._storage.nbytes
-
-    def size(self) -> int:
-        return self._storage.nbytes
+        return self.byte_count
 
     def __len__(self) -> int:
-        return self._storage.nbytes
+        return self.byte_count
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.byte_count
 
     def data_ptr(self) -> int:
-        return 0 if self._storage.device == "meta" else int(self._storage.owner.__array_interface__["data"][0])
+        return 0 if self.place == "meta" else int(self.owner.__array_interface__["data"][0])
+
+    def _fix_weakref(self) -> None:
+        """What torch needs where an object was taken from a weak reference: here such an object is whole."""
+
+
+class UntypedStorage(StorageBase):
+    """The memory that one or more tensors share, as bytes. There is one object for each memory."""
+
+    __module__ = "mindtorch_v2.storage"
+    __slots__ = ()
+
+    def size(self) -> int:
+        return self.byte_count
 
     def element_size(self) -> int:
         return 1
@@ -158,11 +197,13 @@ class UntypedStorage(StorageBase):
         if isinstance(index, slice):
             if index.step not in (None, 1):
                 raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
-            return UntypedStorage(Storage(self._bytes[index], external=FOREIGN))
+            return as_untyped(Storage(self._bytes[index], external=FOREIGN))
         return int(self._bytes[self._place(index)])
 
     def __setitem__(self, index: Any, value: int) -> None:
-        self._bytes[index if isinstance(index, slice) else self._place(index)] = value
+        if self.place != "meta":
+            own_memory(self)
+            self._bytes[index if isinstance(index, slice) else self._place(index)] = value
 
     def _place(self, index: int) -> int:
         if not -len(self) <= index < len(self):
@@ -170,24 +211,32 @@ class UntypedStorage(StorageBase):
         return index
 
     def fill_(self, value: int) -> UntypedStorage:
-        self._bytes[:] = value
+        self[:] = value
         return self
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
         if len(source) != len(self):
             raise RuntimeError(f"size does not match, self was {len(self)} bytes but src was {len(source)} bytes")
-        self._bytes[:] = source._bytes
+        if self.place != "meta":
+            own_memory(self)
+            self._bytes[:] = source._to_read()._bytes
+        return self
+
+    def _to_read(self) -> UntypedStorage:
+        """Itself; NotImplementedError where there is no memory to copy."""
+        if self.place == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         return self
 
     def resize_(self, size: int) -> UntypedStorage:
         """Take another size, for all tensors that share the memory; RuntimeError if one looks at bytes that would be gone."""
         if size != len(self):
-            resize_storage(self._storage, size)
+            resize_storage(self, size)
         return self
 
     @staticmethod
     def from_buffer(
-        buffer: Any, *, dtype: Any = None, count: int = -1, offset: int = 0, byte_order: str | None = None
+        buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, *, dtype: Any = None
     ) -> UntypedStorage:
         """A copy of `count` elements of a buffer, or of all from `offset` on."""
         wanted = np.dtype(np.uint8) if dtype is None else dtype.np
@@ -195,10 +244,13 @@ class UntypedStorage(StorageBase):
             raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
         if byte_order is None and wanted.itemsize > 1:
             raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
-        values = np.frombuffer(buffer, wanted, count, offset).copy()
+        if wanted.kind == "b":  # every byte that is not zero is True
+            values = np.frombuffer(buffer, np.uint8, count, offset) != 0
+        else:
+            values = np.frombuffer(buffer, wanted, count, offset).copy()
         if byte_order is not None and byte_order not in ("native", sys.byteorder):
             values = values.byteswap()
-        return UntypedStorage(Storage(values))
+        return as_untyped(Storage(values))
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The qualified name of the class, as torch's storages give it."""
@@ -215,7 +267,7 @@ class UntypedStorage(StorageBase):
         if not nbytes:
             return UntypedStorage()
         mapped: Any = map_file(os.fspath(filename), shared, nbytes)
-        return UntypedStorage(Storage(np.ndarray((nbytes,), np.uint8, mapped), external=FOREIGN))
+        return as_untyped(Storage(np.ndarray((nbytes,), np.uint8, mapped), external=FOREIGN))
 
     # ------------------------------------------------------------------ memory that other processes see
 
@@ -228,7 +280,7 @@ class UntypedStorage(StorageBase):
 
     @classmethod
     def _of_segment(cls, segment: Segment) -> UntypedStorage:
-        return UntypedStorage(Storage(segment.data, external=FOREIGN))
+        return as_untyped(Storage(segment.data, external=FOREIGN))
 
     @classmethod
     def _new_using_fd_cpu(cls, size: int) -> UntypedStorage:
@@ -236,14 +288,14 @@ class UntypedStorage(StorageBase):
 
     def _share_fd_cpu_(self) -> tuple[int, int]:
         """A file descriptor of the memory, which stays the storage's, and its size. Memory that is not shared becomes so."""
-        descriptor = share(self._storage).descriptor
+        descriptor = share(self).descriptor
         if descriptor is None:
             raise RuntimeError("the memory is shared by name, and has no file descriptor")
         return descriptor, len(self)
 
     def _share_filename_cpu_(self) -> tuple[bytes, bytes, int]:
         """Nothing, the name of the memory, and its size. Memory that is not shared becomes so."""
-        name = share(self._storage).name
+        name = share(self, "_share_filename_").name
         if name is None:
             raise RuntimeError("the memory is shared by a file descriptor, and has no name")
         return b"", name.encode(), len(self)
@@ -260,13 +312,13 @@ class UntypedStorage(StorageBase):
 
     def _shared_incref(self) -> None:
         """Keep a name alive for a process that will take it over."""
-        segment = segment_of(self._storage.owner)
+        segment = segment_of(self.owner)
         if segment is not None:
             segment.count(1)
 
     def _shared_decref(self) -> UntypedStorage:
         """Undo `_shared_incref`, once that process has it."""
-        segment = segment_of(self._storage.owner)
+        segment = segment_of(self.owner)
         if segment is not None:
             segment.count(-1)
         return self
@@ -277,6 +329,7 @@ class UntypedStorage(StorageBase):
     def byteswap(self, dtype: Any) -> None:
         """Reverse the bytes of each element of that dtype, in place."""
         if dtype.itemsize > 1:
+            own_memory(self)
             self._bytes.view(dtype.np).byteswap(inplace=True)
 
     _byteswap = byteswap
@@ -285,7 +338,15 @@ class UntypedStorage(StorageBase):
         return self
 
     def cpu(self) -> UntypedStorage:
-        return self
+        """Itself; NotImplementedError on the meta device, which has nothing to copy."""
+        return self._to_read()
+
+    def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Write the number of elements, if asked for, and the bytes to an open file."""
+        data = self._to_read()._bytes
+        if save_size:
+            file.write((len(data) // element_size).to_bytes(8, sys.byteorder))
+        file.write(data.tobytes())
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
         """The same on another device, which is always the CPU."""
@@ -294,26 +355,48 @@ class UntypedStorage(StorageBase):
         return self
 
     def clone(self) -> UntypedStorage:
-        return UntypedStorage(Storage(self._bytes.copy()))
+        """A copy of the bytes; on the meta device one of the size."""
+        if self.place == "meta":
+            return UntypedStorage(self.byte_count, device="meta")
+        return as_untyped(Storage(self._bytes.copy()))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and other._storage is self._storage
+    __copy__ = clone
 
-    def __hash__(self) -> int:
-        return id(self._storage)
+    def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
+        """A copy, which the copies of tensors that share the memory share as well."""
+        return as_untyped(copied_storage(self, memo))
 
     def resizable(self) -> bool:
-        return is_resizable(self._storage)
+        return is_resizable(self)
 
     def __repr__(self) -> str:
-        values = "..." if self._storage.device == "meta" else "\n ".join(map(str, self.tolist()))
-        return f" {values}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+        values = "..." if self.place == "meta" else " " + "\n ".join(map(str, self.tolist()))
+        return f"{values}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
 
 
 def _unpickled_bytes(data: bytes) -> UntypedStorage:
-    return UntypedStorage(Storage(np.frombuffer(bytearray(data), np.uint8)))
+    return as_untyped(Storage(np.frombuffer(bytearray(data), np.uint8)))
+
+
+def as_untyped(storage: Storage) -> UntypedStorage:
+    """The storage itself, which from now on answers as an UntypedStorage does, or the one that lent it its memory."""
+    storage = lender_of(storage)
+    if storage.__class__ is Storage:
+        storage.__class__ = UntypedStorage
+    return storage  # type: ignore[return-value]
+
+
+def copied_storage(storage: Storage, memo: dict[int, Any]) -> Storage:
+    """A copy of some memory, the same for all that share it and are copied with one memo."""
+    storage = lender_of(storage)
+    known = memo.get(id(storage))
+    if known is None:
+        known = memo[id(storage)] = Storage(storage.owner.copy("K"))
+        memo.setdefault(id(memo), []).append(storage)  # keyed by id: the object must outlive the memo
+    copied: Storage = known
+    return copied
 
 
 def untyped_storage(tensor: Tensor) -> UntypedStorage:
-    """The memory of a tensor, shared with it."""
-    return UntypedStorage(storage_of(tensor))
+    """The memory of a tensor, shared with it: the same object each time."""
+    return as_untyped(storage_of(tensor))

@@ -21,7 +21,14 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, META, NPU, PYTHON, key_names
-from .._core.layout import like_image, like_operands
+from .._core.layout import (
+    channels_last_steps,
+    has_channels_last,
+    like_image,
+    like_operands,
+    steps_like,
+    steps_of_operands,
+)
 from .._core.resizing import resize_tensor
 from .._core.shape_only import MetaArray
 from .._core.storage import check_version
@@ -119,9 +126,13 @@ def execute_eager(op: OpSpec, args: tuple[Any, ...], keys: int) -> Any:
     wanted = _wanted_device(op, args)
     if keys & BACKENDS or wanted is not None:
         return _execute_elsewhere(op, args, keys, wanted)
-    arrays = prepare(op, args)
+    if op.recorded_form is not None and threads.state.records:
+        return op.recorded_form(*args)
     if op.schema.mutates:
-        return _execute_in_place(op, args, arrays)
+        if isinstance(args[0], Tensor):
+            check_version(storage_of(args[0]))  # before its array is read: it may get another one here
+        return _execute_in_place(op, args, prepare(op, args))
+    arrays = prepare(op, args)
     return _wrapped(op, args, arrays, op.kernel(*arrays))
 
 
@@ -133,7 +144,7 @@ def _wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) 
         result = tuple(like_image(one, image) for one in result) if several else like_image(np.asarray(result), image)
     wrapped = wrap(op, args, result)
     if wrapped.__class__ is Tensor and (iterates(op) or op.layout in (Layout.OPERANDS, Layout.NOTED)):
-        arrange(wrapped, () if op.layout is Layout.NOTED else tuple(arrays))
+        arrange(wrapped, () if op.layout is Layout.NOTED else tuple(arrays[::-1] if op.last_first else arrays))
     return wrapped
 
 
@@ -186,9 +197,10 @@ def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
 def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> Any:
     target = args[0]
     storage = storage_of(target)
-    check_version(storage)
     if op.inplace_of is None:
         op.kernel(*arrays)
+    elif op.takes_out and arrays[0] is target._array:  # it was not promoted
+        op.kernel(*arrays, out=arrays[0])
     else:
         write_result(op, target, op.kernel(*arrays))
     storage.version += 1
@@ -197,20 +209,20 @@ def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> A
 
 def write_result(op: OpSpec, target: Tensor, result: Any) -> None:
     """Store a computed array in an existing tensor; RuntimeError where torch would not cast or broadcast it."""
-    _check_storable(target, result)
+    _check_storable(target, result.shape, result.dtype)
     np.copyto(target._array, result, casting="unsafe")
 
 
-def _check_storable(target: Tensor, result: np.ndarray) -> None:
+def _check_storable(target: Tensor, shape: tuple[int, ...], np_dtype: np.dtype) -> None:
     array = target._array
-    if result.dtype is not array.dtype:
-        computed, kept = dt.from_numpy(result.dtype), dt.from_numpy(array.dtype)
+    if np_dtype is not array.dtype:
+        computed, kept = dt.from_numpy(np_dtype), dt.from_numpy(array.dtype)
         if not dt.can_cast(computed, kept):
             raise RuntimeError(
                 f"result type {computed.scalar_name} can't be cast to the desired output type {kept.scalar_name}"
             )
-    if result.shape != array.shape:
-        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(result.shape)}")
+    if shape != array.shape:
+        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(shape)}")
 
 
 def wrap(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
@@ -266,6 +278,9 @@ def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
     if op.schema.mutates:
         if not args[0]._keys & META:  # a single element, which a tensor without memory was to be written into
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        computed = op.inplace_of
+        if computed is not None and (computed.shape is not None or computed.promote is not None):
+            _check_storable(args[0], *predicted(computed, args)[0])
         return args[0]
     if op.schema.is_view:
         result = wrap(op, args, op.kernel(*prepare(op, args)))
@@ -273,8 +288,24 @@ def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
             view._array = view._array.view(MetaArray)
             view._keys = META
         return result
-    tensors = [make_meta(shape, np_dtype) for shape, np_dtype in predicted(op, args)]
+    tensors = [make_meta(shape, np_dtype, _meta_steps(op, args, shape, np_dtype)) for shape, np_dtype in predicted(op, args)]
     return tensors[0] if len(op.schema.returns) == 1 else result_type_of(op)(*tensors)
+
+
+def _meta_steps(op: OpSpec, args: tuple[Any, ...], shape: tuple[int, ...], np_dtype: np.dtype) -> tuple[int, ...] | None:
+    """Byte strides of a result without memory, by the op's layout; None for a row-major one."""
+    arrays = [arg._array for arg in args if isinstance(arg, Tensor)]
+    if arrays and op.schema.arguments[-1].name == "memory_format" and arrays[0].shape == shape:
+        return steps_like(arrays[0], np_dtype.itemsize, args[-1])
+    if len(shape) < 2 or all(array.flags.c_contiguous for array in arrays):
+        return None
+    if op.layout in (Layout.IMAGES, Layout.INPUT_IMAGES):
+        image = arrays[int(op.layout is Layout.INPUT_IMAGES)]
+        like_it = len(shape) == image.ndim and has_channels_last(image)
+        return channels_last_steps(shape, np_dtype.itemsize) if like_it else None
+    if iterates(op) or op.layout is Layout.OPERANDS:
+        return steps_of_operands(shape, np_dtype.itemsize, [array for array in arrays if array.ndim])
+    return None
 
 
 def _check_one_device(op: OpSpec, args: tuple[Any, ...]) -> None:
@@ -299,7 +330,9 @@ def predicted(op: OpSpec, args: tuple[Any, ...]) -> list[tuple[tuple[int, ...], 
     elif op.promote is not None:
         results = _pointwise_shape(op, args)
     else:
-        raise NotImplementedError(f"{op.name} has no shape rule, which tensors without memory on the CPU need")
+        raise NotImplementedError(
+            f"{op.name}: what it returns depends on the values of its tensors, and tensors on the meta device have none"
+        )
     return [(tuple(shape), np_dtype) for shape, np_dtype in (results if isinstance(results, list) else [results])]
 
 
@@ -322,8 +355,25 @@ def _pointwise_shape(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[int, ...]
 def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     """Run an op with `out=`: compute, then store in that tensor (or tensors), which takes the result's shape.
 
-    What is refused changes nothing, and what is done counts as one write, whether the tensor had its shape or took it.
+    What is refused changes nothing, and what is done counts as one write, whether the tensor had its shape or took it. Every
+    exception leaves this function marked as torch's: the slow path of the op's entry knows nothing of `out=`.
     """
+    try:
+        return _run_out(op, args, out)
+    except entry_globals.KERNEL_ERRORS as error:
+        if "torch_error" in error.__dict__:
+            raise
+        if isinstance(error, AttributeError | TypeError):
+            numbers = _dims_of_tensors(op, args)
+            if numbers is not args:
+                return run_out(op, numbers, out)
+            handled = entry_globals.call_overloaded(op, args, out)
+            if handled is not NotImplemented:
+                return handled
+        raise torch_error(_torch_exception(op, args, error)) from None
+
+
+def _run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     for listener in observer.listeners.out:
         listener(op.id)
     targets = targets_of(op, out)
@@ -369,13 +419,9 @@ def _compute_out(op: OpSpec, args: tuple[Any, ...], sources: list[Tensor], targe
             results = _wrapped(op, args, arrays, op.out_kernel(*arrays, dtype=targets[0]._array.dtype))
         else:
             results = execute(op, args)
-    except NotImplementedError:
+    except (NotImplementedError, TypeError):
         _check_before_kernel(op, args, targets)
         raise
-    except entry_globals.KERNEL_ERRORS as error:
-        if isinstance(error, TypeError):
-            _check_before_kernel(op, args, targets)
-        raise torch_error(_torch_exception(op, args, error)) from None
     return results if isinstance(results, list | tuple) else (results,)
 
 
@@ -411,6 +457,8 @@ def _write_out(op: OpSpec, target: Tensor, result: Tensor) -> None:
             target.resize_(array.shape)
         else:
             resize_tensor(target, array.shape, dense_steps(array, target._array.itemsize))
+        if target._keys & AUTOGRAD:
+            entry_globals.refresh_accumulator(target)
     if on_npu:
         execute(registry.packets["copy_"].overloads[""], (target, result, False))
         return

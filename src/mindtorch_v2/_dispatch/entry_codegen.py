@@ -13,7 +13,7 @@ from .._core.keys import AUTOGRAD, PYTHON
 from .facts import Batching, Layout, Overlap, Promotion
 from .overloads import varargs
 from .registry import OpSpec
-from .schema import REQUIRED, Argument
+from .schema import REQUIRED, Argument, Schema
 
 _INDENT = "    "
 # Promotions that change operands of one dtype, too, unless that is float32.
@@ -214,7 +214,9 @@ def _composite_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: l
         text.add(f"_result = _kernel({args})")
         text.end()
         text.add("finally: _thread.grad_enabled = _enabled")
-        text.add(f"if _keys and _enabled: record_node({ident}, {packed}, _result)", "return _result")
+        # With grad mode off only views have something to note: how they were taken.
+        recorded = "_keys" if op.schema.is_view else "_keys and _enabled"
+        text.add(f"if {recorded}: record_node({ident}, {packed}, _result)", "return _result")
     else:
         text.add(f"if _keys & {PYTHON}: return run_kernel({ident}, {packed})", f"return _kernel({args})")
 
@@ -240,6 +242,8 @@ def _kernel_body(
             text.end()
         else:
             text.add(f"if _keys > {AUTOGRAD}: {general}")
+    if op.recorded_form is not None:
+        _recorded_body(text, schema, factory or modeled)
     call = f"_kernel({', '.join(values)})"
     if schema.mutates:
         _in_place_result(text, op, ident, values, call)
@@ -278,6 +282,17 @@ def _kernel_body(
     text.add("return _result")
 
 
+def _recorded_body(text: _Text, schema: Schema, made: bool) -> None:
+    """Emit what runs in the kernel's place while the thread records."""
+    names = ", ".join(a.python_name for a in schema.arguments)
+    text.begin("if _start and (_append_row is not None or _capture_by_op is not None):")
+    text.add(f"_result = _op.recorded_form({names})")
+    if made:
+        text.add("if requires_grad: require_grad(_result)")
+    text.add("return _result")
+    text.end()
+
+
 def iterates(op: OpSpec) -> bool:
     """Whether a result lies in memory as torch iterates over the operands: that of an op that works element by element."""
     schema = op.schema
@@ -311,6 +326,8 @@ def _arrange(text: _Text, op: OpSpec, tensors: list[Argument]) -> None:
     """Emit what lays a result out as its operands, and notes that it is not row-major."""
     if iterates(op):
         operands = [*[f"{name}._array" for name in _plain_names(op)], *[f"_x{i}" for i in range(len(op.promoted))]]
+        if op.last_first:
+            operands.reverse()
         text.add(f"if _strided: _out = arrange(_result, ({', '.join(operands)},))")
     elif op.layout is Layout.OPERANDS:
         names = [a.python_name for a in tensors if a.is_tensor and not a.optional]
@@ -443,7 +460,8 @@ def _refuse_overlap(text: _Text, op: OpSpec, target: str, source: str) -> None:
     """Emit the check for an op that writes into the memory it reads, which only tensors of one storage can do."""
     if op.schema.mutates:
         text.add(
-            f"if {source}._storage is not None and {source}._storage is {target}._storage: "
+            f"if {source}._storage is not None and {target}._storage is not None "
+            f"and {source}._storage.owner is {target}._storage.owner: "
             f"overlapping_input({target}._array, {source}._array)"
         )
 

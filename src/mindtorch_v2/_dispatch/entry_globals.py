@@ -54,6 +54,7 @@ KERNEL_ERRORS: tuple[type[Exception], ...] = (
     AttributeError,
     KeyError,
     MemoryError,
+    NotImplementedError,
     TypeError,
     ValueError,
 )
@@ -96,8 +97,8 @@ write_result: Callable[[OpSpec, Tensor, ndarray[Any, Any]], None]
 
 # ---------------------------------------------------------------- installed by _dispatch.interception
 
-# NotImplemented where no argument has a `__torch_function__` that takes the call.
-call_overloaded: Runner
+# NotImplemented where no argument has a `__torch_function__` that takes the call: (op, arguments by schema[, `out=`]).
+call_overloaded: Callable[..., Any]
 call_subclass: Runner
 # Calls the function that it gets first, without modes and with plain tensors in place of subclasses'.
 run_below_python: Callable[[Runner, OpSpec, tuple[Any, ...]], Any]
@@ -118,6 +119,8 @@ call_deprecated: Callable[[OpSpec, tuple[Any, ...], tuple[Any, ...], Any], Any]
 # Calls a function with the arguments that follow it, with grad mode off.
 below_autograd: Callable[..., Any]
 require_grad: GradRequirer
+# Gives a leaf that took another shape an AccumulateGrad of that shape.
+refresh_accumulator: Callable[[Tensor], None]
 run_in_place: InPlaceRunner
 # The same as `below_autograd` for (function, arguments, keyword arguments).
 without_history: Callable[[Callable[..., Any], Any, Any], Any]
@@ -189,6 +192,7 @@ __all__ = [
     "record_node",
     "record_subclass",
     "record_unknown",
+    "refresh_accumulator",
     "require_grad",
     "run_batched",
     "run_below_python",

@@ -10,6 +10,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.keys import BACKENDS
 from .._core.out_of_memory import out_of_memory
+from .._core.storage import check_version
 from .._core.strides import is_dense
 from .._core.tensor import Tensor
 from .callers import is_method_call, only_a_method
@@ -121,7 +122,9 @@ def overlapping_read() -> RuntimeError:
 
 def overlapping_input(target: np.ndarray, source: np.ndarray, same: bool = False) -> None:
     """RuntimeError for a write into a part of an operand's memory, or with `same` into all of it, too. As in torch, arrays with
-    gaps are not looked into."""
+    gaps and other arrays without elements are not looked into."""
+    if same and source is target:
+        raise overlapping_read()
     if not target.size or not source.size or not is_dense(target) or not is_dense(source):
         return
     start, begin = (array.__array_interface__["data"][0] for array in (target, source))
@@ -131,15 +134,35 @@ def overlapping_input(target: np.ndarray, source: np.ndarray, same: bool = False
         raise overlapping_read()
 
 
+def repeats_memory(target: Tensor) -> bool:
+    """Whether several elements of a tensor share one place, so that it must not be written into."""
+    array = target._array
+    if not array.size or array.flags.writeable or target._keys & BACKENDS:
+        return False
+    if target._storage is not None:
+        check_version(target._storage)  # a lazy copy gets memory of its own
+    return not target._array.flags.writeable
+
+
+def may_share_memory(source: Tensor, target: Tensor) -> bool:
+    """Whether two tensors have parts of one memory. A tensor that was never viewed has its own, and no storage."""
+    one, other = source._storage, target._storage
+    return one is not None and other is not None and one.owner is other.owner
+
+
 def check_apart(target: Tensor, *sources: Tensor) -> None:
     """RuntimeError for a write into memory that is repeated, or that an operand reads: the order of the writes would show."""
     array = target._array
     if target._keys & BACKENDS:
         return
     if not array.flags.writeable:
-        raise overlapping_write()
+        if target._storage is not None:
+            check_version(target._storage)  # a lazy copy gets memory of its own, and with it another array
+            array = target._array
+        if not array.flags.writeable:
+            raise overlapping_write()
     for source in sources:
-        if source is target or (source._storage is not None and source._storage is target._storage):
+        if source is target or may_share_memory(source, target):
             overlapping_input(array, source._array, same=True)
 
 
@@ -182,6 +205,8 @@ def refused_before_kernel(op: OpSpec, args: tuple[Any, ...]) -> Exception | None
         return None
     if refuses_complex(op, args):
         return not_implemented(op, [_computed(op, args)])
+    if op.schema.mutates and repeats_memory(args[0]):
+        return overlapping_write()
     message = broadcast_mismatch(shapes)
     if message:
         return RuntimeError(message)
@@ -190,6 +215,8 @@ def refused_before_kernel(op: OpSpec, args: tuple[Any, ...]) -> Exception | None
     whole, target = np.broadcast_shapes(*shapes), args[0]
     if whole != shapes[0]:
         return RuntimeError(f"output with shape {list(shapes[0])} doesn't match the broadcast shape {list(whole)}")
+    if op.promote is Promotion.COMPARE:  # truths fit anywhere
+        return None
     computed = _computed(op, args)
     if not dt.can_cast(computed, target.dtype):
         return RuntimeError(
@@ -300,9 +327,11 @@ def _about_operands(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exce
             return RuntimeError(
                 f"output with shape {list(tensors[0]._array.shape)} doesn't match the broadcast shape {list(whole)}"
             )
-    if isinstance(error, TypeError) and op.promote is Promotion.ONE:
+    if isinstance(error, TypeError) and op.promote in (Promotion.ONE, Promotion.WEIGHT):
         for argument, value in zip(op.schema.arguments, args, strict=True):
-            if argument.name in op.promoted and value.dtype is not tensors[0].dtype:
+            if argument.name not in op.promoted or (op.promote is Promotion.WEIGHT and value is args[-1] and not value.ndim):
+                continue
+            if value.dtype is not tensors[0].dtype:
                 return RuntimeError(
                     f"expected dtype {tensors[0].dtype.cpp_name} for `{argument.name}` but got dtype {value.dtype.cpp_name}"
                 )

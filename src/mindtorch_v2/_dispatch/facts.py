@@ -30,6 +30,7 @@ class Promotion(StrEnum):
     NUMBER = "number"  # as SAME, and bools are refused           sub, rsub
     REAL = "real"  # as SAME, and complex ones are refused        maximum, fmin
     ONE = "one"  # none at all: all have one dtype                lerp
+    WEIGHT = "weight"  # as ONE, but a last operand without dims takes part as in SAME: lerp with a tensor as its weight
     FITTING = "fitting"  # as SAME, but the kernel sees a number as it was given, to refuse what does not fit: where, pow
 
 
@@ -152,12 +153,17 @@ class Facts(TypedDict, total=False):
     tensors_only: bool
     # The function takes a number for its first tensor: torch.mul(2, x).
     number_first: bool
+    # torch iterates over the operands from the last to the first, which shows where a result lies.
+    last_first: bool
     # A number may stand for the tensor that is written: x.copy_(2).
     number_source: bool
     # torch has an overload of its own for a number as the second operand, so that a profile knows the number.
     number_form: bool
     # While something records, a number becomes a tensor by the steps that torch shows.
     wraps_number: bool
+    # What runs in the kernel's place while the calling thread records: Tensor code of the ops that torch's kernel calls, so
+    # that a profile shows torch's tree. It takes the arguments in the order of the schema and gives the same result.
+    recorded_form: Kernel
     # The result shares the first argument's memory without being a view of it.
     shares_memory: bool
     # `__torch_dispatch__` of a subclass sees the op, although it is written as Tensor code.

@@ -194,14 +194,15 @@ def run_composed(mode: Any, op: OpSpec, args: tuple[Any, ...]) -> Any:
         modes.remove(mode)
 
 
-def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:
+def call_overloaded(op: OpSpec, args: tuple[Any, ...], out: Any = None) -> Any:
     """Call `__torch_function__` of arguments that are no tensors but have one; NotImplemented where there is none."""
-    kinds = list(
-        dict.fromkeys(type(a) for a in _flat(args) if not isinstance(a, Tensor) and hasattr(type(a), "__torch_function__"))
-    )
+    given = _flat((*args, out))
+    kinds = list(dict.fromkeys(type(a) for a in given if not isinstance(a, Tensor) and hasattr(type(a), "__torch_function__")))
     if not kinds:
         return NotImplemented
     positional, keywords = call_arguments(op, args)
+    if out is not None:
+        keywords["out"] = out
     for kind in kinds:
         assert op.packet is not None
         result = _call_handler(kind.__torch_function__, op.packet.function, tuple(kinds), positional, keywords)
@@ -322,6 +323,7 @@ def without_subclasses(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[t
 
 def _plain_torch_function(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """`Tensor.__torch_function__`: run the call on plain tensors and make the results instances of `cls`."""
+    iter(types)  # TypeError, as in torch, before anything is called
     originals: dict[int, Tensor] = {}
     plain = _strip(tuple(args), originals)
     keywords = {name: _strip(value, originals) for name, value in dict(kwargs or {}).items()}

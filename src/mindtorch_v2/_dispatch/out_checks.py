@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._core import dtype as dt
-from .._core.keys import BACKENDS, META
+from .._core.keys import META
 from .._core.tensor import Tensor
 from . import entry_globals
 from .errors import (
@@ -24,6 +24,7 @@ from .errors import (
     overlapping_write,
     refused_before_kernel,
     refuses_complex,
+    repeats_memory,
     torch_error,
     type_name,
 )
@@ -93,9 +94,8 @@ def resize_warning(target: Tensor, shape: tuple[int, ...]) -> str:
 
 
 def check_writable(target: Tensor) -> None:
-    """RuntimeError for memory that several elements share."""
-    array = target._array
-    if array.size and not array.flags.writeable and not target._keys & BACKENDS:
+    """RuntimeError for memory that several elements share. A lazy copy gets memory of its own here."""
+    if repeats_memory(target):
         raise overlapping_write()
 
 

@@ -41,6 +41,10 @@ def computation_dtype(mode: Promotion, operands: tuple[Any, ...]) -> dt.dtype:
     result = dt.result_type(*ranked)
     if mode is Promotion.ONE and any(kind is not result for kind, _ in ranked):
         raise TypeError("operands of several dtypes")
+    if mode is Promotion.WEIGHT:
+        alike = ranked if ranked[-1][1] == dt.DIM_TENSOR else ranked[:-1]
+        if any(kind is not ranked[0][0] for kind, _ in alike):
+            raise TypeError("operands of several dtypes")
     if mode is Promotion.REAL and result.is_complex:
         raise TypeError("complex numbers have no order")
     if mode is Promotion.FLOAT and not (result.is_floating_point or result.is_complex):

@@ -61,6 +61,7 @@ class OpSpec:
         "kernel",
         "kernel_name",
         "kernels",
+        "last_first",
         "layout",
         "name",
         "node_name",
@@ -81,6 +82,7 @@ class OpSpec:
         "pin_memory_stays_open",
         "promote",
         "promoted",
+        "recorded_form",
         "refuses_integer_results",
         "results",
         "samples",
@@ -110,6 +112,7 @@ class OpSpec:
     handwritten: Surface
     host_made: bool
     kernel_name: str
+    last_first: bool
     layout: Layout | None
     number_first: bool
     number_form: bool
@@ -122,6 +125,7 @@ class OpSpec:
     out_overload: str
     out_rule: OutRule | None
     pin_memory_stays_open: bool
+    recorded_form: Kernel | None
     refuses_integer_results: bool
     shares_memory: bool
     stops_at_integers: bool
@@ -311,6 +315,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
             "dispatched",
             "generator_after_size",
             "host_made",
+            "last_first",
             "number_first",
             "number_form",
             "number_source",
@@ -337,6 +342,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
             "out_form",
             "out_kernel",
             "out_rule",
+            "recorded_form",
         ),
         lambda spec: None,
     ),

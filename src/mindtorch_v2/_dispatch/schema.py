@@ -10,7 +10,7 @@ from typing import Any
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "<required>"})()
 
 _HEAD = re.compile(r"\s*(?P<name>[\w:]+)(?:\.(?P<overload>\w+))?\((?P<arguments>.*)\)\s*->\s*(?P<returns>.*)$", re.S)
-_TYPE = re.compile(r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<suffix>(?:\[\d*\]|\?)*)$")
+_TYPE = re.compile(r"(?P<base>[\w.]+)(?:\((?P<alias>[^)]*)\))?(?P<suffix>(?:\[\d*\]|\?)*)$")
 _METHOD = re.compile(r"\(\s*Tensor(?:\([^)]*\))?\??\s+(?:self|input)\b")
 _KEYWORDS = {"from": "from_", "lambda": "lambda_", "global": "global_"}
 _CONSTANTS = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.device import device as Device
 from .._core.storage import Storage
-from .._core.untyped_storage import StorageBase, UntypedStorage
+from .._core.untyped_storage import MemoryObject, UntypedStorage, as_untyped
 from .._dispatch import backends
 
 MapLocation = Callable[[Any, str], Any] | str | Device | dict[str, str] | None
@@ -19,8 +19,8 @@ _ABSENT = ("cuda", "xpu", "hpu", "mtia", "mps")
 
 def _tag_of(kind: str) -> Tagger:
     def tag(storage: Any) -> str | None:
-        device = storage.device
-        return str(device) if device.type == kind else None
+        place: str = storage._storage.place
+        return place if place.partition(":")[0] == kind else None
 
     return tag
 
@@ -32,8 +32,8 @@ def _restored_here(storage: Any, location: str) -> Any:
 def _restored_meta(storage: Any, location: str) -> Any:
     if location != "meta":
         return None
-    untyped = storage.untyped()
-    return UntypedStorage(Storage(untyped._storage.owner, external=untyped._storage.external, device="meta"))
+    untyped = storage._storage
+    return as_untyped(Storage(untyped.owner, external=untyped.external, device="meta"))
 
 
 def _refused(storage: Any, location: str) -> Any:
@@ -141,11 +141,11 @@ def restored(storage: UntypedStorage, saved: str, map_location: MapLocation) -> 
             raise PlacingError(error) from None
         if found is None:
             found = default_restore_location(storage, saved)
-    if not isinstance(found, StorageBase):
+    if not isinstance(found, MemoryObject):
         raise PlacingError(
             TypeError(
                 "TypedStorage.__init__ received an invalid combination of arguments. Argument 'wrap_storage' must be "
                 f"UntypedStorage, but got {type(found)}"
             )
         )
-    return found.untyped()  # type: ignore[attr-defined, no-any-return]
+    return as_untyped(found._storage)

@@ -19,7 +19,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.storage import SHARED, Storage
-from .._core.untyped_storage import UntypedStorage
+from .._core.untyped_storage import as_untyped
 from . import options
 from .archive import ArchiveReader, fill, in_memory
 from .locations import MapLocation, PlacingError, own_location, restored, wanted_location
@@ -136,9 +136,9 @@ def _loaded(
         place = own_location(wanted_location(saved, map_location))
         if place is not None:
             return LoadedStorage(read, dtype, place, numel)
-    here = UntypedStorage(Storage(read()))
+    here = as_untyped(Storage(read()))
     found = restored(here, saved, map_location)._storage
-    return LoadedStorage(lambda: found.owner.reshape(-1).view(np.uint8), dtype, found.device, numel, found)
+    return LoadedStorage(lambda: found.owner.reshape(-1).view(np.uint8), dtype, found.place, numel, found)
 
 
 def _is_swapped(archive: ArchiveReader) -> bool:

@@ -19,7 +19,7 @@ from .._core.sparse import SparseTensor, make_sparse
 from .._core.storage import Storage, owner_of
 from .._core.strides import reach_of, strided
 from .._core.tensor import Tensor, make_meta, make_tensor
-from .._core.untyped_storage import UntypedStorage
+from .._core.untyped_storage import UntypedStorage, as_untyped
 from .._dispatch import backends
 from .._dispatch.registry import aten
 from .._ops.sparse_compressed import LAYOUTS, rebuilt
@@ -95,7 +95,7 @@ class LoadedStorage(TypedStorage):
 
     @property
     def _untyped_storage(self) -> UntypedStorage:  # type: ignore[override]
-        return UntypedStorage(self._storage)
+        return as_untyped(self._storage)
 
 
 def tensor_of(loaded: LoadedStorage, offset: int, size: Any, stride: Any, dtype: dt.dtype) -> Tensor:

@@ -23,7 +23,7 @@ from .._core.size import Size
 from .._core.sparse import CompressedTensor, SparseTensor
 from .._core.storage import owner_of
 from .._core.tensor import Tensor
-from .._core.untyped_storage import StorageBase
+from .._core.untyped_storage import MemoryObject
 from .._dispatch import backends
 from .._dispatch.registry import aten
 from .._typed_storage import TypedStorage, typed_storage
@@ -133,7 +133,7 @@ class CheckpointPickler(_PythonPickler):
         self.memoize(obj)
 
     def persistent_id(self, obj: Any) -> Any:
-        if isinstance(obj, StorageBase):
+        if isinstance(obj, MemoryObject):
             obj = self._reference(obj)
         if isinstance(obj, StorageReference):
             if obj.numel and self.kinds.setdefault(obj.key, obj.kind) is not obj.kind:
@@ -185,11 +185,11 @@ class CheckpointPickler(_PythonPickler):
 
     def _reference(self, storage: Any) -> StorageReference:
         """A storage that is in the checkpoint as such."""
-        if storage.device.type != "cpu":
-            raise NotImplementedError(f"torch.save: storages on {storage.device}")
+        if storage._storage.place != "cpu":
+            raise NotImplementedError(f"torch.save: storages on {storage._storage.place}")
         owner = storage._storage.owner
-        typed = STORAGE_NAMES.get(storage.dtype) if isinstance(storage, TypedStorage) else None
-        item = 1 if typed is None else storage.element_size()
+        typed = STORAGE_NAMES.get(storage._dtype) if isinstance(storage, TypedStorage) else None
+        item = 1 if typed is None else storage._element_size()
         place = location_tag(storage) if has_own_taggers() else "cpu"
         return StorageReference(self.untyped if typed is None else typed, self._key(owner, owner), owner.nbytes // item, place)
 
@@ -313,7 +313,7 @@ class _LegacyPickler(CheckpointPickler):
 
     def _reference(self, storage: Any) -> StorageReference:
         reference = super()._reference(storage)
-        self.itemsizes.setdefault(reference.key, storage.element_size() if reference.kind is not self.untyped else 1)
+        self.itemsizes.setdefault(reference.key, storage._element_size() if reference.kind is not self.untyped else 1)
         return reference
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:

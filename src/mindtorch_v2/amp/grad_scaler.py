@@ -27,7 +27,7 @@ class OptState(Enum):
     STEPPED = 2
 
 
-def _fresh_state() -> dict[str, Any]:
+def _refresh_per_optimizer_state() -> dict[str, Any]:
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
@@ -64,7 +64,7 @@ class GradScaler:
             self._growth_interval = growth_interval
             self._init_growth_tracker = 0
             self._growth_tracker: Tensor | None = None
-            self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_fresh_state)
+            self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
 
     def _check(self, name: str) -> tuple[Tensor, Tensor]:
         hint = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
@@ -105,7 +105,10 @@ class GradScaler:
                 if not allow_fp16 and grad.dtype is dt.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 if grad._keys & SPARSE:
-                    raise NotImplementedError("GradScaler: sparse gradients")
+                    # In float16 equal places may overflow when they are added up, so that is done first.
+                    if grad.dtype is dt.float16:
+                        param.grad = grad = grad.coalesce()
+                    grad = grad._values()  # type: ignore[attr-defined]
                 by_type[grad.dtype].append(grad)
         for grads in by_type.values():
             torch._amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale)
@@ -162,6 +165,13 @@ class GradScaler:
             unit_scale = torch.full((), 1.0, dtype=dt.float32)
             state["found_inf_per_device"] = self._unscale_grads_(optimizer, unit_scale, found_inf, True)
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future "
+                "GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the "
+                "optimizer use them directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
             return optimizer.step(*args, **kwargs, grad_scaler=self)
         optimizer.grad_scale = None if unscaled else scale
         optimizer.found_inf = found_inf
@@ -194,7 +204,7 @@ class GradScaler:
                 self._backoff_factor,
                 self._growth_interval,
             )
-        self._per_optimizer_states = defaultdict(_fresh_state)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def get_scale(self) -> float:
         """The scale, 1.0 if disabled."""

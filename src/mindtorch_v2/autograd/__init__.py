@@ -59,7 +59,7 @@ __all__ = [
 # Imported at their first use: training needs none of them.
 __getattr__, __dir__ = _lazy_exports(
     __name__,
-    ("forward_ad", "functional", "graph", "profiler", "profiler_legacy", "profiler_util"),
+    ("_functions", "forward_ad", "functional", "graph", "profiler", "profiler_legacy", "profiler_util"),
     {
         ".profiler": (
             "DeviceType",

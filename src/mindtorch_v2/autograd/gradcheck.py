@@ -1,7 +1,60 @@
-"""torch.autograd.gradcheck: gradients compared with finite differences."""
+"""torch.autograd.gradcheck: gradients compared with finite differences, and the Jacobians of both as tensors."""
 
 from __future__ import annotations
 
-from .._autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .._autograd.gradcheck import GradcheckError, analytical_jacobians, gradcheck, gradgradcheck, numerical_jacobians
+from .._core.tensor import Tensor
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    """Those of some inputs that are differentiated by."""
+    listed = [values] if isinstance(values, Tensor) else list(values)
+    return [value for value in listed if isinstance(value, Tensor) and value.requires_grad]
+
+
+def _check_call(name: str, grad_out: float) -> None:
+    warnings.warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be removed "
+        "in a future version of PyTorch. If you have a specific use for this or feature request for this to be a stable API, "
+        "please file us an issue at https://github.com/pytorch/pytorch/issues/new",
+        FutureWarning,
+        stacklevel=3,
+    )
+    if grad_out != 1.0:
+        raise ValueError(f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0.")
+
+
+def _get_numerical_jacobian(
+    fn: Callable[..., Any], inputs: Any, outputs: Any = None, target: Any = None, eps: float = 1e-3
+) -> list[tuple[Tensor, ...]]:
+    """By finite differences, for each target that requires grad: the Jacobian of every output, a row for each element of the
+    target. NotImplementedError for complex numbers."""
+    return [numerical_jacobians(fn, inputs, each, eps) for each in _tensors(inputs if target is None else target)]
+
+
+def get_numerical_jacobian(
+    fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
+) -> tuple[Tensor, ...]:
+    """The Jacobians of the first output of `fn`, which takes all inputs as one tuple. Deprecated."""
+    _check_call("get_numerical_jacobian", grad_out)
+    return tuple(each[0] for each in _get_numerical_jacobian(lambda *values: fn(values), inputs, None, target, eps))
+
+
+def get_analytical_jacobian(
+    inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
+    """By backward passes, the Jacobians of an output, and whether a second run gives the same, the gradients have the sizes
+    and the types of their inputs. Deprecated."""
+    _check_call("get_analytical_jacobian", grad_out)
+    if output.is_complex():
+        raise ValueError(
+            "Expected output to be non-complex. get_analytical_jacobian no longer supports functions that return complex "
+            "outputs."
+        )
+    return analytical_jacobians(_tensors(inputs), output, nondet_tol)

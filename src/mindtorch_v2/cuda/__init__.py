@@ -89,23 +89,33 @@ class _NoTensorType(type):
 
 def _tensor_type(name: str) -> type:
     """`torch.cuda.FloatTensor`: for isinstance, of which no tensor is one."""
-    return _NoTensorType(name, (), {"__module__": __name__, "is_cuda": True})
+    return _NoTensorType(name, (), {"__module__": __name__, "is_cuda": True, "is_xpu": False, "is_sparse": False})
 
 
-globals().update(
-    {
-        name: _tensor_type(name)
-        for name in (
-            "BFloat16Tensor",
-            "BoolTensor",
-            "ByteTensor",
-            "CharTensor",
-            "DoubleTensor",
-            "FloatTensor",
-            "HalfTensor",
-            "IntTensor",
-            "LongTensor",
-            "ShortTensor",
-        )
-    }
-)
+class _NoStorage:
+    """`torch.cuda.FloatStorage`: for isinstance, of which no storage is one."""
+
+    is_cuda, is_sparse = True, False
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+def _unavailable(name: str) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{name}: Not available for CUDA storage")
+
+    call.__name__ = name
+    return staticmethod(call)
+
+
+for _name in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename"):
+    setattr(_NoStorage, _name, _unavailable(_name))
+
+_TYPES = ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
+_tensor_types = {f"{name}Tensor": _tensor_type(f"{name}Tensor") for name in _TYPES}
+_storage_types = {
+    f"{name}Storage": type(f"{name}Storage", (_NoStorage,), {"__module__": __name__})
+    for name in (*_TYPES, "ComplexDouble", "ComplexFloat")
+}
+globals().update({**_tensor_types, **_storage_types})

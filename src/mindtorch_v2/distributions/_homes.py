@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -32,6 +33,18 @@ def module_of(package: str, name: str) -> Any:
     return sys.modules[f"{package}.{name}"]
 
 
+def _names_beside(path: str, *files: ModuleType) -> Callable[[str], Any]:
+    """`__getattr__` of a made-up module: libraries take from it what torch's file imports, too, `Distribution` and helpers."""
+
+    def look_up(name: str) -> Any:
+        for file in files:
+            if name in vars(file):
+                return vars(file)[name]
+        raise AttributeError(f"module '{path}' has no attribute '{name}'")
+
+    return look_up
+
+
 def install(package: str, classes: dict[str, Any]) -> None:
     """Make each class importable from a module of its own, where the package has none of that name.
 
@@ -43,6 +56,8 @@ def install(package: str, classes: dict[str, Any]) -> None:
         if module is None:
             module = ModuleType(path, f"{name}, where torch keeps it.")
             module.__spec__ = ModuleSpec(path, None)
+            shared = [module_of(package, file) for file in ("distribution", "utils")]
+            module.__dict__["__getattr__"] = _names_beside(path, sys.modules[held.__module__], *shared)
             sys.modules[path] = module
             setattr(sys.modules[package], home_of(name), module)
         if not hasattr(module, name):

@@ -24,8 +24,9 @@ _KNOWN: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
 def register_kl(type_p: type, type_q: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function for a pair of types; the most derived pair that fits is used."""
     for kind in (type_p, type_q):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
-            raise TypeError(f"Expected {kind} to be a Distribution subclass")
+        # Any class, as in torch: libraries register kinds of their own that only behave like distributions.
+        if not isinstance(kind, type):
+            raise TypeError(f"Expected {kind} to be a class")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _KNOWN[type_p, type_q] = function

@@ -17,7 +17,7 @@ from .._core.tensor import Tensor
 from ..utils._pytree import tree_leaves
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Argument, _package
+from .node import Argument, _package, public_module
 from .proxy import ParameterProxy, Proxy, TracerBase
 
 HAS_VARSTUFF = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
@@ -167,8 +167,9 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether a module becomes one node: those of torch.nn do, but for Sequential."""
-        package = _package().__name__
-        return m.__module__.startswith((f"{package}.nn", f"{package}.ao.nn")) and not isinstance(m, nn.Sequential)
+        # Under the alias the package is named "torch", and its modules are named as ever.
+        home = public_module(m.__module__)
+        return home.startswith(("torch.nn", "torch.ao.nn")) and not isinstance(m, nn.Sequential)
 
     def path_of_module(self, mod: nn.Module) -> str:
         """The qualified name of a submodule of the root."""
@@ -201,14 +202,11 @@ class Tracer(TracerBase):
         for name, tensor in named:
             if tensor is value:
                 if name not in cache:
-                    shaped = self.param_shapes_constant
-                    cache[name] = self.create_proxy(
-                        "get_attr",
-                        name,
-                        (),
-                        {},
-                        proxy_factory_fn=functools.partial(_shaped, self, name, value) if shaped else None,
-                    )
+                    # Tracers of libraries override create_proxy, and not all of them take a factory.
+                    options: dict[str, Any] = {}
+                    if self.param_shapes_constant and "proxy_factory_fn" in inspect.signature(self.create_proxy).parameters:
+                        options["proxy_factory_fn"] = functools.partial(_shaped, self, name, value)
+                    cache[name] = self.create_proxy("get_attr", name, (), {}, **options)
                 return cache[name]
         return value
 

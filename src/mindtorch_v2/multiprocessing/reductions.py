@@ -18,7 +18,7 @@ from .._core.sparse import CompressedTensor, SparseTensor, make_compressed, make
 from .._core.storage import Storage
 from .._core.strides import strided
 from .._core.tensor import Tensor, make_meta
-from .._core.untyped_storage import UntypedStorage, untyped_storage
+from .._core.untyped_storage import UntypedStorage, as_untyped, untyped_storage
 from .._typed_storage import LEGACY, TypedStorage
 from ..nn.parameter import Parameter
 
@@ -92,7 +92,7 @@ def rebuild_storage_fd(handle: Any, size: int) -> UntypedStorage:
         key = fd_id(fd)
         known = shared_cache.get(key)
         if known is not None:
-            return UntypedStorage(known)
+            return as_untyped(known)
         storage = UntypedStorage._new_shared_fd_cpu(fd, size)
         shared_cache[key] = storage._storage
         return storage
@@ -103,19 +103,19 @@ def rebuild_storage_fd(handle: Any, size: int) -> UntypedStorage:
 def rebuild_storage_filename(manager: bytes, name: bytes, size: int) -> UntypedStorage:
     """The storage of a name that was sent."""
     known = shared_cache.get(name)
-    storage = UntypedStorage(known) if known is not None else UntypedStorage._new_shared_filename_cpu(manager, name, size)
+    storage = as_untyped(known) if known is not None else UntypedStorage._new_shared_filename_cpu(manager, name, size)
     shared_cache[name] = storage._storage
     return storage._shared_decref()
 
 
 def reduce_typed_storage(storage: TypedStorage) -> Any:
     """A storage with its dtype."""
-    return rebuild_typed_storage, (storage.untyped(), storage.dtype)
+    return rebuild_typed_storage, (storage._untyped_storage, storage._dtype)
 
 
 def rebuild_typed_storage(storage: UntypedStorage, dtype: dt.dtype) -> TypedStorage:
     """A storage with its dtype."""
-    return TypedStorage(wrap_storage=storage, dtype=dtype)
+    return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
 # ---------------------------------------------------------------- tensors
@@ -136,7 +136,11 @@ def reduce_tensor(tensor: Any) -> Any:
     if tensor._keys & META:
         return rebuild_meta_tensor, (type(tensor), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.requires_grad)
     metadata = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
-    return rebuild_tensor, (type(tensor), TypedStorage(wrap_storage=untyped_storage(tensor), dtype=tensor.dtype), metadata)
+    return rebuild_tensor, (
+        type(tensor),
+        TypedStorage(wrap_storage=untyped_storage(tensor), dtype=tensor.dtype, _internal=True),
+        metadata,
+    )
 
 
 def _of_class(cls: Any, tensor: Any, requires_grad: bool) -> Any:
@@ -150,9 +154,11 @@ def _of_class(cls: Any, tensor: Any, requires_grad: bool) -> Any:
 def rebuild_tensor(cls: Any, storage: TypedStorage, metadata: tuple[Any, ...]) -> Any:
     """A tensor on a storage that was sent."""
     offset, shape, steps, requires_grad = metadata
-    kind, item = storage.dtype.np, storage.dtype.itemsize
+    kind, item = storage._dtype.np, storage._dtype.itemsize
     tensor: Any = object.__new__(Tensor)
-    tensor._array = strided(storage.untyped()._bytes, kind, tuple(shape), tuple(step * item for step in steps), offset * item)
+    tensor._array = strided(
+        storage._untyped_storage._bytes, kind, tuple(shape), tuple(step * item for step in steps), offset * item
+    )
     tensor._keys, tensor._storage, tensor._base = 0, storage._storage, None
     return _of_class(cls, tensor, requires_grad)
 

@@ -305,7 +305,7 @@ def _watched(step: Step) -> Step:
                 self._optimizer_step_code()
             for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
                 hook(self, args, kwargs)
-        for called in _after_step.values():
+        for called in list(_after_step.values()):  # another thread may add one: a profile that begins meanwhile
             called()
         return result
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._core.tensor import Tensor
 from .._dispatch.interception import TorchDispatchMode
+from .._dispatch.overload_api import OpOverload, OpOverloadPacket
 
 
 class CheckpointPolicy(enum.Enum):
@@ -80,6 +81,11 @@ class _Remembering(TorchDispatchMode):
         if not _keeps(self.policy(SelectiveCheckpointContext(is_recompute=True), func, *args, **kwargs)):
             return func(*args, **kwargs)
         kept = self.kept.get(func)
+        if kept is not None and not kept:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under "
+                "selective activation checkpoint."
+            )
         if not kept:
             raise RuntimeError(f"{func} encountered during backward, but not found in storage")
         result, versions = kept.pop(0)
@@ -92,6 +98,16 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
     """The contexts for `checkpoint(context_fn=...)` that keep the results of the ops that a policy (or list) names."""
     if isinstance(policy_fn_or_list, list):
         listed = policy_fn_or_list
+        for op in listed:
+            if not isinstance(op, OpOverload):
+                hint = (
+                    "Please update the OpOverloadPacket to a specific OpOverload. For example, if you have "
+                    "`torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
+                )
+                raise ValueError(
+                    f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}."
+                    + (f" {hint}" if isinstance(op, OpOverloadPacket) else "")
+                )
 
         def policy(ctx: SelectiveCheckpointContext, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
             return CheckpointPolicy.MUST_SAVE if op in listed else CheckpointPolicy.PREFER_RECOMPUTE

@@ -55,6 +55,11 @@ class AccumulateGrad(Node):
         """The leaf, None once it is gone."""
         return self._variable()
 
+    @property
+    def is_end(self) -> bool:
+        """Whether gradients end here without a leaf that gets them."""
+        return self._variable is _no_variable
+
     def become_end(self, origin: str) -> None:
         """Become the node of a view that must not be written into: as in torch it requires grad, and gets none."""
         self.origin = origin

@@ -157,7 +157,7 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
         lines += ["array = result._array", "dtype = array.dtype"]
         if derivative.op.promote in (None, Promotion.COMPARE, Promotion.NUMBER):
             refused = "raise no_history(result)" if derivative.op.refuses_integer_results else "return"
-            lines.append(f"if dtype is not f32 and dtype.kind not in 'fcV': {refused}")
+            lines.append(f"if dtype is not f32 and dtype.kind not in 'fcVW': {refused}")
     lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n", "state.sequence = n + 1"]
     if len(plans) == 1:
         lines += _body(plans[0], single)
@@ -213,7 +213,7 @@ def _linked(count: int, constants: tuple[int, ...]) -> list[str]:
         ]
         if i not in constants:
             lines += [
-                "    if dtype is f32 or dtype.kind in 'fcV':",
+                "    if dtype is f32 or dtype.kind in 'fcVW':",
                 f"        o{i}._keys |= {AUTOGRAD}; o{i}._node = node; o{i}._output_nr = {i}",
             ]
     return [*lines, f"node.inputs = [{', '.join(f'i{i}' for i in range(count))}]"]
@@ -225,7 +225,11 @@ def _body(plan: Plan, single: bool) -> list[str]:
     lines = [f"node.plan = plan_{plan.mask}", f"node.edges = {writer.edges()}"]
     for index in sorted({index for kind, index in plan.saved if kind == RESULT}):
         r = "result" if single else f"result[{index}]"
-        lines += [f"r{index} = {r}", f"s{index} = r{index}._storage or fresh_storage(r{index})"]
+        lines += [
+            f"r{index} = {r}",
+            f"s{index} = r{index}._storage",
+            f"if s{index} is None: s{index} = fresh_storage(r{index})",
+        ]
     saved = writer.saved(False)
     return [*lines, f"node.saved = {saved}"] if saved else lines
 

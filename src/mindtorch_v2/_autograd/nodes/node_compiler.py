@@ -63,7 +63,7 @@ def _link(node: Node, outputs: Sequence[Any]) -> None:
             array = output._array
             dtype = array.dtype
             forms.append((array.shape, dtype))
-            if dtype is _F32 or dtype.kind in "fcV":
+            if dtype is _F32 or dtype.kind in "fcVW":
                 output._keys |= AUTOGRAD
                 output._node = node
                 output._output_nr = number

@@ -159,7 +159,7 @@ def fresh_storage(tensor: Tensor) -> Storage:
     storage.owner = array if base is None else base if base.__class__ is _ndarray and base.base is None else owner_of(array)
     storage.version = 0
     storage.external = 0
-    storage.device = "cpu"
+    storage.place = "cpu"
     tensor._storage = storage
     return storage
 

@@ -19,6 +19,8 @@ ShapeRule = tuple[tuple[int, ...], np.dtype]
 def normal_dim(dim: int, ndim: int) -> int:
     """A dim counted from the front; IndexError in torch's words if there is no such dim."""
     limit = max(ndim, 1)
+    if dim.__class__ is bool:
+        raise TypeError("a dim must be an int, not a bool")  # which the dispatcher puts into torch's words
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return dim + limit if dim < 0 else dim

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..._core.device import device as Device
-from ..._core.layout import dense_like, order_of_dims
-from ..._core.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
+from ..._core.layout import check_rank, dense_like, order_of_dims
+from ..._core.memory_format import contiguous_format, preserve_format, strided
+from ..._core.storage import UNTRACKED
+from ..._core.tensor import Tensor, storage_of
 from .common import ShapeRule, np_dtype
 
 OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE = OPTIONS + ", MemoryFormat? memory_format=None"
-_CHANNELS_LAST_RANK = {channels_last: 4, channels_last_3d: 5}
 
 
 def checked_size(size: Any) -> tuple[int, ...]:
@@ -34,6 +35,14 @@ def check_options(layout: Any, pin_memory: Any, device: Any = None) -> None:
         raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
+def as_made(tensor: Tensor) -> Tensor:
+    """What a factory has filled by an op in place: its version is that of a fresh tensor."""
+    storage = storage_of(tensor)
+    if storage.version is not UNTRACKED:
+        storage.version = 0
+    return tensor
+
+
 def sized(size: Any, dtype: Any = None, *_rest: Any) -> ShapeRule:
     """Shape rule of factories that take a size."""
     return checked_size(size), np_dtype(dtype)
@@ -41,9 +50,7 @@ def sized(size: Any, dtype: Any = None, *_rest: Any) -> ShapeRule:
 
 def channels_last_empty(shape: tuple[int, ...], np_dtype: np.dtype, memory_format: Any) -> np.ndarray:
     """Fresh memory of a shape whose dim 1 lies innermost."""
-    rank = _CHANNELS_LAST_RANK[memory_format]
-    if len(shape) != rank:
-        raise RuntimeError(f"required rank {rank} tensor to use {memory_format!r}".replace("torch.", "") + " format")
+    rank = check_rank(shape, memory_format)
     moved = np.empty((shape[0], *shape[2:], shape[1]), np_dtype)
     return moved.transpose(0, rank - 1, *range(1, rank - 1))
 

@@ -237,7 +237,7 @@ def _zeta_positive(s: np.ndarray, q: np.ndarray) -> np.ndarray:
         total = total + (q + k) ** -s
     edge = q + _ASYMPTOTIC_FROM
     last = edge**-s
-    total = total + edge * last / (s - 1) + last / 2
+    total = total + edge ** (1 - s) / (s - 1) + last / 2
     factor = s * last / edge
     for k, b in enumerate(_BERNOULLI, 1):
         total = total + factor * b / math.factorial(2 * k)

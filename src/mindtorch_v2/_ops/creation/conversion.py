@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.copy_on_write import is_shared_lazily, own_memory
 from ..._core.device import device as Device
-from ..._core.keys import AUTOGRAD, CONJUGATED, LAZY, META, NPU, SPARSE
+from ..._core.keys import AUTOGRAD, CONJUGATED, LAZY, META, NPU, PYTHON, SPARSE
 from ..._core.memory_format import contiguous_format, memory_format, sparse_csr
 from ..._core.sparse import CompressedTensor
-from ..._core.tensor import Tensor, make_external
+from ..._core.tensor import Tensor, make_external, storage_of
 from ..._core.threads import threads
 from ..._dispatch.errors import type_name
 from ..._dispatch.lazy_values import resolved
@@ -183,6 +184,8 @@ def type_dtype(kind: Any) -> dt.dtype:
         return kind
     if kind is Tensor or kind == "torch.Tensor":
         return dt.get_default_dtype()
+    if getattr(kind, "is_cuda", False):
+        raise TypeError(f"type torch.cuda.{kind.__name__} not available. Torch not compiled with CUDA enabled.")
     known = _BY_TYPE_NAME.get(kind) if isinstance(kind, str) else getattr(kind, "dtype", None)
     if not isinstance(known, dt.dtype):
         raise ValueError(f"invalid type: '{kind if isinstance(kind, str) else getattr(kind, '__name__', kind)}'")
@@ -292,7 +295,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """An array on the same memory; `force=True` detaches the tensor and copies it from its device first."""
     if force:
         self = resolved(self.detach().cpu())
-    if self._keys & (~0 if threads.state.grad_enabled else ~AUTOGRAD):
+    # A subclass that has memory shows it as any tensor does.
+    if self._keys & ~PYTHON & (~0 if threads.state.grad_enabled else ~AUTOGRAD):
         if self._keys & AUTOGRAD:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._keys & LAZY:
@@ -304,9 +308,14 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
             f"can't convert {self.device.type} device type tensor to numpy. Use Tensor.cpu() to copy the "
             "tensor to host memory first."
         )
+    if self._keys & PYTHON and hasattr(type(self), "__torch_dispatch__"):
+        raise RuntimeError(".numpy() is not supported for tensor subclasses.")
     array = self._array
     if array.dtype.kind == "V":
         raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
+    if not array.flags.writeable and is_shared_lazily(self._storage):
+        own_memory(storage_of(self))
+        array = self._array
     return array.view()  # an array of its own, since NumPy allows to change an array's shape in place
 
 

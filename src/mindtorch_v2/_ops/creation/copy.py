@@ -6,10 +6,11 @@ import warnings
 
 import numpy as np
 
+from ..._core.copy_on_write import lazy_clone as _lazy_clone
 from ..._core.cpython import REFCOUNT_WITH_OWNER, getrefcount
 from ..._core.device import device as Device
-from ..._core.keys import AUTOGRAD, CONJUGATED, META, NEGATED
-from ..._core.layout import dense_cast, dense_copy, suggested_format
+from ..._core.keys import AUTOGRAD, BACKENDS, CONJUGATED, LAZY, META, NEGATED
+from ..._core.layout import dense_cast, dense_copy, steps_like, suggested_format
 from ..._core.memory_format import channels_last, contiguous_format, preserve_format
 from ..._core.storage import DETACHED, SHARED, Storage, owner_of
 from ..._core.tensor import make_alias, make_meta, make_tensor, storage_of
@@ -151,7 +152,30 @@ def _copy_meta(self, src, non_blocking):
 copy_.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
 
 
-@op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", shape=like_first, batching=Batching.POINTWISE)
+@composite("_lazy_clone(Tensor self) -> Tensor", samples=lambda make: [(make(3, 4),)])
+def lazy_clone(self):
+    """A copy that shares the tensor's memory until one of the two is written to.
+
+    >>> x = torch.tensor([1, 2])
+    >>> y = x._lazy_clone()
+    >>> y += 1
+    >>> x
+    tensor([1, 2])
+    """
+    if self._keys & (BACKENDS | LAZY):
+        return aten.clone(self)
+    return _lazy_clone(self)
+
+
+lazy_clone.vjp(self=lambda g: g)
+
+
+@op(
+    "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    shape=like_first,
+    batching=Batching.POINTWISE,
+    surface=Surface.NONE,
+)
 def copy(self, src, non_blocking):
     """A tensor like the input with the values of `src`.
 
@@ -328,7 +352,12 @@ def _noted(array):
     return tensor
 
 
-to_copy.vjp(self=lambda g, self_dtype: g.to(self_dtype))
+def _real_grad(g, self_dtype):
+    """A gradient that may be complex although the input was not: its imaginary part belongs to no input."""
+    return (aten.real(g) if g.is_complex() and not self_dtype.is_complex else g).to(self_dtype)
+
+
+to_copy.vjp(self=_real_grad)
 
 
 def _to_device(tensor, dtype, target, device, non_blocking, memory_format):
@@ -340,9 +369,7 @@ def _to_device(tensor, dtype, target, device, non_blocking, memory_format):
         if kernel is not None:
             return kernel(tensor, dtype, wanted, non_blocking, memory_format)
     if wanted.type == "meta":
-        shape, item = tensor._array.shape, tensor._array.itemsize
-        strides = tuple(s // item * target.itemsize for s in tensor._array.strides)
-        return make_meta(shape, target, strides)
+        return make_meta(tensor._array.shape, target, steps_like(tensor._array, target.itemsize, memory_format))
     if tensor._keys & META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if wanted.type == "cpu":
@@ -485,7 +512,7 @@ def _note_detached(self, node):
     if getrefcount(storage) > REFCOUNT_WITH_OWNER + 1 + of_node:
         return
     if of_node:
-        own = Storage(storage.owner, external=storage.external, device=storage.device)
+        own = Storage(storage.owner, external=storage.external, device=storage.place)
         own.version = storage.version
         storage.external = storage.external or SHARED
         self._storage = storage = own

@@ -12,6 +12,7 @@ from ..._core.keys import AUTOGRAD, LAZY, META
 from ..._core.storage import Storage, owner_of
 from ..._core.strides import strided
 from ..._core.tensor import Tensor, make_meta, storage_of
+from ..._core.untyped_storage import copied_storage
 from ..._dispatch.interception import python_key
 from .._support.factory import memory_order
 
@@ -44,14 +45,6 @@ def _on_storage(cls: type, array: np.ndarray, storage: Storage, requires_grad: b
     return tensor
 
 
-def _copied_storage(storage: Storage, memo: dict[int, Any]) -> Storage:
-    known = memo.get(id(storage))
-    if known is None:
-        known = memo[id(storage)] = Storage(storage.owner.copy("K"))
-        memo.setdefault(id(memo), []).append(storage)  # keyed by id: the object must outlive the memo
-    return known
-
-
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A copy with memory of its own, which it shares with the copies of those tensors that shared it before."""
     known = memo.get(id(self))
@@ -68,14 +61,14 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
         copied: Any = make_meta(array.shape, array.dtype, array.strides)
     else:
         offset = _address(array) - _address(owner_of(array)) if array.size else 0
-        storage = _copied_storage(storage_of(self), memo)
+        storage = copied_storage(storage_of(self), memo)
         copied = _on_storage(type(self), _view_of_storage(storage, array, offset), storage, False)
         copied._keys = self._keys & ~AUTOGRAD
     memo[id(self)] = copied
     if self._keys & AUTOGRAD:
         require_grad(copied)
-        if self.grad is not None:  # type: ignore[attr-defined]
-            copied.grad = deepcopy(self.grad, memo)  # type: ignore[attr-defined]
+    if self.grad is not None:  # type: ignore[attr-defined]
+        copied.grad = deepcopy(self.grad, memo)  # type: ignore[attr-defined]
     if self.__dict__:
         copied.__dict__ = deepcopy(self.__dict__, memo)
     return copied

@@ -7,13 +7,15 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.determinism import filled, listeners
 from ..._core.device import device as Device
+from ..._core.layout import steps_like, steps_of_format
+from ..._core.memory_format import preserve_format
 from ..._core.strides import reach_of, strided
 from ..._core.tensor import make_meta, make_tensor
 from ..._dispatch.facts import Autocast, Batching, Layout, Surface
 from ..._dispatch.lazy_values import resolved
-from ..._dispatch.registry import op
+from ..._dispatch.registry import aten, op
 from .._support.common import np_dtype, scalar_name
-from .._support.factory import LIKE, OPTIONS, check_options, checked_size, laid_out, like, sized
+from .._support.factory import LIKE, OPTIONS, as_made, check_options, checked_size, laid_out, like, sized
 from .._support.out_rules import complex_of_self, fills_out
 from .copy import fill_
 
@@ -43,9 +45,91 @@ def _filled(shape, kind, value):
     return array
 
 
+# ---------------------------------------------------------------- the ops that torch's factories are made of
+
+
+def _recorded_zeros(size, dtype, layout, device, pin_memory):
+    _zeros_size(size)
+    made = aten.empty(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+    return as_made(aten.zero_(made))
+
+
+def _recorded_ones(size, dtype, layout, device, pin_memory):
+    made = aten.empty(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+    return as_made(aten.fill_(made, 1))
+
+
+def _recorded_full(size, fill_value, dtype, layout, device, pin_memory):
+    value = _full_value(size, fill_value)
+    kind = dt.from_numpy(_fill_dtype(value, dtype))
+    made = aten.empty(size, dtype=kind, layout=layout, device=device, pin_memory=pin_memory)
+    return as_made(aten.fill_(made, value))
+
+
+def _recorded_empty_like(self, dtype, layout, device, pin_memory, memory_format):
+    kind = np_dtype(dtype, self._array.dtype)
+    if memory_format is None or memory_format is preserve_format:
+        array = self._array
+        # Memory that is not touched costs next to nothing, and has torch's strides.
+        model = array if array.flags.c_contiguous and array.size else like(array, array.dtype)
+        strides = [step // array.itemsize for step in model.strides]
+        return aten.empty_strided(
+            self.shape, strides, dtype=dt.from_numpy(kind), layout=layout, device=device, pin_memory=pin_memory
+        )
+    return aten.empty(
+        self.shape,
+        dtype=dt.from_numpy(kind),
+        layout=layout,
+        device=device,
+        pin_memory=pin_memory,
+        memory_format=memory_format,
+    )
+
+
+def _recorded_like(fill):
+    def form(self, dtype, layout, device, pin_memory, memory_format):
+        made = aten.empty_like(
+            self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format
+        )
+        return as_made(fill(made))
+
+    return form
+
+
+def _recorded_full_like(self, fill_value, *options):
+    return _recorded_like(lambda made: aten.fill_(made, fill_value))(self, *options)
+
+
+def _recorded_new_empty(self, size, dtype, layout, device, pin_memory):
+    kind = self.dtype if dtype is None else dtype
+    return aten.empty(size, dtype=kind, layout=layout, device=device, pin_memory=pin_memory)
+
+
+def _recorded_new(fill):
+    def form(self, size, dtype, layout, device, pin_memory):
+        _zeros_size(size)
+        made = aten.new_empty(self, size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+        return as_made(fill(made))
+
+    return form
+
+
+def _recorded_new_full(self, size, fill_value, *options):
+    return _recorded_new(lambda made: aten.fill_(made, fill_value))(self, size, *options)
+
+
+def _recorded_new_empty_strided(self, size, stride, dtype, layout, device, pin_memory):
+    kind = self.dtype if dtype is None else dtype
+    return aten.empty_strided(size, stride, dtype=kind, layout=layout, device=device, pin_memory=pin_memory)
+
+
+# ---------------------------------------------------------------- of a size
+
+
 @op(
     f"empty.memory_format(int[] size, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
     nondiff=True,
+    layout=Layout.NOTED,
     shape=sized,
     samples=lambda make: [],
     out_overload="out",
@@ -68,7 +152,14 @@ def empty(size, dtype, layout, device, pin_memory, memory_format):
         raise
 
 
-@op(f"zeros(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)], out_rule=fills_out)
+@op(
+    f"zeros(int[] size, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    shape=sized,
+    samples=lambda make: [((3, 4),)],
+    out_rule=fills_out,
+    recorded_form=_recorded_zeros,
+)
 def zeros(size, dtype, layout, device, pin_memory):
     """A tensor full of zeros.
 
@@ -92,7 +183,14 @@ def _zeros_size(size):
     return size
 
 
-@op(f"ones(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)], out_rule=fills_out)
+@op(
+    f"ones(int[] size, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    shape=sized,
+    samples=lambda make: [((3, 4),)],
+    out_rule=fills_out,
+    recorded_form=_recorded_ones,
+)
 def ones(size, dtype, layout, device, pin_memory):
     """A tensor full of ones.
 
@@ -117,12 +215,20 @@ def _fill_dtype(value, dtype):
     return np_dtype(dt.number_dtype(value) if dtype is None else dtype)
 
 
+def _full_value(size, fill_value):
+    """What to fill a tensor of this size with: a tensor's single element is taken out."""
+    if hasattr(size, "_array"):
+        raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not Tensor")
+    return resolved(fill_value)._array.item() if hasattr(fill_value, "_array") else fill_value
+
+
 @op(
     f"full(int[] size, Scalar fill_value, {OPTIONS}) -> Tensor",
     nondiff=True,
     shape=lambda size, fill_value, dtype, *_: (checked_size(size), _fill_dtype(fill_value, dtype)),
     samples=lambda make: [((3, 4), 2.5)],
     out_rule=fills_out,
+    recorded_form=_recorded_full,
 )
 def full(size, fill_value, dtype, layout, device, pin_memory):
     """A tensor with one value everywhere.
@@ -133,14 +239,16 @@ def full(size, fill_value, dtype, layout, device, pin_memory):
     """
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
-    if hasattr(fill_value, "_array"):
-        fill_value = resolved(fill_value)._array.item()
-    if hasattr(size, "_array"):
-        raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not Tensor")
+    fill_value = _full_value(size, fill_value)
     return _filled(checked_size(size), _fill_dtype(fill_value, dtype), fill_value)
 
 
-@op(f"empty_strided(int[] size, int[] stride, {OPTIONS}) -> Tensor", nondiff=True, samples=lambda make: [])
+@op(
+    f"empty_strided(int[] size, int[] stride, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    layout=Layout.NOTED,
+    samples=lambda make: [],
+)
 def empty_strided(size, stride, dtype, layout, device, pin_memory):
     """A tensor with the given strides, whose elements have not been set.
 
@@ -167,6 +275,7 @@ def _empty_strided_meta(size, stride, dtype, layout, device, pin_memory):
 @op(
     f"empty_permuted(int[] size, int[] physical_layout, {OPTIONS}) -> Tensor",
     nondiff=True,
+    layout=Layout.NOTED,
     samples=lambda make: [],
     shape=lambda size, physical_layout, dtype, *_: sized(size, dtype),
 )
@@ -252,11 +361,19 @@ def eye_m(n, m, dtype, layout, device, pin_memory):
 # ---------------------------------------------------------------- like a tensor
 
 
+# The kernels lay their results out themselves, as `memory_format` says.
+_LAID_OUT = {"batching": Batching.POINTWISE, "layout": Layout.NOTED}
+
+
 def _like_shape(self, dtype, *_):
     return self._array.shape, np_dtype(dtype, self._array.dtype)
 
 
-@op(f"empty_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE, out=False)
+# The kernels have laid their results out: by the tensor's strides, or by the memory format that a call asks for.
+_LIKE = {"nondiff": True, "shape": _like_shape, "batching": Batching.POINTWISE, "layout": Layout.NOTED, "out": False}
+
+
+@op(f"empty_like(Tensor self, {LIKE}) -> Tensor", recorded_form=_recorded_empty_like, **_LIKE)
 def empty_like(self, dtype, layout, device, pin_memory, memory_format):
     """A tensor like another one, whose elements have not been set.
 
@@ -268,7 +385,7 @@ def empty_like(self, dtype, layout, device, pin_memory, memory_format):
     return _like(self, np_dtype(dtype, self.dtype), memory_format)
 
 
-@op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE, out=False)
+@op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", recorded_form=_recorded_like(lambda made: aten.zero_(made)), **_LIKE)
 def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
     """A tensor like another one, full of zeros.
 
@@ -284,7 +401,7 @@ def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
     return array
 
 
-@op(f"ones_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE, out=False)
+@op(f"ones_like(Tensor self, {LIKE}) -> Tensor", recorded_form=_recorded_like(lambda made: aten.fill_(made, 1)), **_LIKE)
 def ones_like(self, dtype, layout, device, pin_memory, memory_format):
     """A tensor like another one, full of ones.
 
@@ -304,7 +421,9 @@ def ones_like(self, dtype, layout, device, pin_memory, memory_format):
     shape=lambda self, fill_value, dtype, *_: _like_shape(self, dtype),
     samples=lambda make: [(make(3, 4), 0.5)],
     batching=Batching.POINTWISE,
+    layout=Layout.NOTED,
     out=False,
+    recorded_form=_recorded_full_like,
 )
 def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format):
     """A tensor like another one, with one value everywhere.
@@ -337,6 +456,7 @@ def _sizes(make):
     samples=_sizes,
     batching=Batching.SIZED,
     surface=Surface.METHOD,
+    recorded_form=_recorded_new_empty,
 )
 def new_empty(self, size, dtype, layout, device, pin_memory):
     """A tensor of the input's dtype and device, whose elements have not been set.
@@ -355,6 +475,7 @@ def new_empty(self, size, dtype, layout, device, pin_memory):
     samples=_sizes,
     batching=Batching.SIZED,
     surface=Surface.METHOD,
+    recorded_form=_recorded_new(lambda made: aten.zero_(made)),
 )
 def new_zeros(self, size, dtype, layout, device, pin_memory):
     """A tensor of the input's dtype and device full of zeros.
@@ -373,6 +494,7 @@ def new_zeros(self, size, dtype, layout, device, pin_memory):
     samples=_sizes,
     batching=Batching.SIZED,
     surface=Surface.METHOD,
+    recorded_form=_recorded_new(lambda made: aten.fill_(made, 1)),
 )
 def new_ones(self, size, dtype, layout, device, pin_memory):
     """A tensor of the input's dtype and device full of ones.
@@ -391,6 +513,7 @@ def new_ones(self, size, dtype, layout, device, pin_memory):
     samples=lambda make: [(make(3, 4), (2, 2), 2.5)],
     batching=Batching.SIZED,
     surface=Surface.METHOD,
+    recorded_form=_recorded_new_full,
 )
 def new_full(self, size, fill_value, dtype, layout, device, pin_memory):
     """A tensor of the input's dtype and device with one value everywhere.
@@ -405,8 +528,10 @@ def new_full(self, size, fill_value, dtype, layout, device, pin_memory):
 @op(
     f"new_empty_strided(Tensor self, int[] size, int[] stride, {OPTIONS}) -> Tensor",
     nondiff=True,
+    layout=Layout.NOTED,
     shape=lambda self, size, stride, dtype, *_: _new_shape(self, size, dtype),
     samples=lambda make: [],
+    recorded_form=_recorded_new_empty_strided,
 )
 def new_empty_strided(self, size, stride, dtype, layout, device, pin_memory):
     """A tensor of the input's dtype and device with the given strides, whose elements have not been set.
@@ -418,15 +543,23 @@ def new_empty_strided(self, size, stride, dtype, layout, device, pin_memory):
     return _strided(checked_size(size), stride, np_dtype(dtype, self.dtype))
 
 
+@empty.kernel_for("meta")
+def _empty_meta(size, dtype, layout, device, pin_memory, memory_format):
+    check_options(layout, pin_memory)
+    shape, kind = sized(size, dtype)
+    return make_meta(shape, kind, steps_of_format(shape, kind.itemsize, memory_format))
+
+
 def _from_meta(spec):
     """A tensor without memory as the model: memory comes with a device that is asked for."""
     at = next(i for i, argument in enumerate(spec.schema.arguments) if argument.name == "device")
+    takes_format = spec.schema.arguments[-1].name == "memory_format"
 
     def run(self, *rest):
         device = rest[at - 1]
         if device is None or Device(device).type == "meta":
             shape, kind = spec.shape(self, *rest)
-            return make_meta(tuple(shape), kind)
+            return make_meta(tuple(shape), kind, steps_like(self._array, kind.itemsize, rest[-1]) if takes_format else None)
         # These kernels look at shape and strides alone, for which a plain array will do.
         return make_tensor(spec.kernel(self._array.view(np.ndarray), *rest))
 

@@ -14,8 +14,8 @@ from ..._core.device import default_elsewhere
 from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD
 from ..._core.storage import FOREIGN, Storage, owner_of
-from ..._core.tensor import Tensor
-from ..._core.untyped_storage import StorageBase, UntypedStorage
+from ..._core.tensor import Tensor, make_meta, make_on_storage
+from ..._core.untyped_storage import MemoryObject, UntypedStorage
 from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import aten
 from .copy import to_dtype_layout
@@ -209,20 +209,21 @@ def array_of(data: Any, dtype: dt.dtype | None) -> np.ndarray:
     return _from_anything(data, dtype)
 
 
-def _of_storage(storage: Any, dtype: dt.dtype | None) -> np.ndarray:
-    """The elements of a storage: of its own dtype if it has one, else its bytes as those of the dtype asked for."""
-    stored = getattr(storage, "dtype", None)
+def of_storage(storage: Any, dtype: dt.dtype | None) -> Tensor:
+    """A tensor on the memory of a storage: of its own dtype if it has one, else its bytes as those of the dtype asked for."""
+    stored = getattr(storage, "_dtype", None)
     if stored is not None and dtype is not None and stored is not dtype:
         raise RuntimeError(f"Expected a Storage of type {dtype.scalar_name} or an UntypedStorage, but got {stored.scalar_name}")
-    kind = (stored or dtype or dt.int64).np
-    held = storage.untyped()._bytes
-    return held[: held.size // kind.itemsize * kind.itemsize].view(kind).copy()
+    kind = stored or dtype or dt.int64
+    untyped = storage._storage
+    if untyped.place == "meta":
+        return make_meta((untyped.nbytes() // kind.itemsize,), kind.np)
+    held = untyped._bytes
+    return make_on_storage(held[: held.size // kind.itemsize * kind.itemsize].view(kind.np), untyped)
 
 
 def _from_anything(data: Any, dtype: dt.dtype | None) -> np.ndarray:
     """Element by element, for data that NumPy would nest in another way than torch."""
-    if isinstance(data, StorageBase):
-        return _of_storage(data, dtype)
     shape = _shape_of(data)
     kind = dtype or _inferred(data) or dt.get_default_dtype()
     numbers: list[Any] = []
@@ -268,7 +269,7 @@ def _device(device: Any) -> Any:
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """A new tensor with a copy of `data`: a number, nested sequences, an array or a tensor."""
+    """A new tensor with a copy of `data`: a number, nested sequences, an array or a tensor; a storage is shared."""
     if dtype.__class__ is not dt.dtype:
         dtype = as_dtype(dtype, "tensor")
     device = _device(device)
@@ -284,6 +285,8 @@ def tensor(
         result = aten.to(data.detach(), dtype=dtype, device=device, copy=True)
     elif isinstance(data, np.ndarray):
         result = aten.to(_lifted(_external(data)), dtype=dtype, device=device, copy=True)
+    elif isinstance(data, MemoryObject):
+        return _finish(of_storage(data, dtype), requires_grad)
     else:
         result = _from_python(data, dtype, device)
     aten.detach_(result)
@@ -298,6 +301,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         return data if dtype is None and device is None else aten.to(data, dtype=dtype, device=device)
     if isinstance(data, np.ndarray):
         return aten.to(_lifted(_external(data)), dtype=dtype, device=device)
+    if isinstance(data, MemoryObject):
+        return of_storage(data, dtype)
     return _from_python(data, dtype, device)
 
 
@@ -316,7 +321,7 @@ def _external(array: np.ndarray) -> Tensor:
     storage.owner = array if array.base is None else owner_of(array)
     storage.version = 0
     storage.external = FOREIGN
-    storage.device = "cpu"
+    storage.place = "cpu"
     return result
 
 
@@ -399,7 +404,7 @@ def _sharing(obj: Any, dtype: dt.dtype | None) -> Tensor | None:
     if exports(obj):
         return from_dlpack(obj)
     if isinstance(obj, UntypedStorage):
-        return _external(obj._bytes)
+        return make_on_storage(obj._bytes, obj)
     if isinstance(obj, int | float | complex | list | tuple):
         return None
     try:

@@ -10,14 +10,15 @@ from ..._core import dtype as dt
 from ..._core.device import device as Device
 from ..._core.size import Size
 from ..._core.tensor import Tensor
+from ..._core.untyped_storage import MemoryObject
 from ..._dispatch.registry import aten
 from .._support.warn import warn_once
 from .conversion import type_dtype
-from .from_data import as_tensor, tensor
+from .from_data import as_tensor, of_storage, tensor
 
 
 def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
-    """Common to all constructors: a size gives uninitialized memory, data is copied, a tensor is aliased."""
+    """Common to all constructors: a size gives uninitialized memory, data is copied, a tensor or a storage is aliased."""
     if device is not None and Device(device).type != "cpu":
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {Device(device).type} was passed")
     if not args:
@@ -35,6 +36,8 @@ def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
             if first.dtype is not dtype and first.ndim:
                 raise TypeError(f"expected {dtype} (got {first.dtype})")
             return aten.to(aten.detach(first), dtype=dtype)
+        if isinstance(first, MemoryObject):
+            return of_storage(first, dtype)
         if isinstance(first, str | bytes):
             raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
         if isinstance(first, float | complex):
@@ -61,6 +64,7 @@ class _LegacyType(type):
     """torch.FloatTensor and the other legacy types: not tensor classes, but names for tensors of one dtype."""
 
     dtype: dt.dtype
+    is_cuda = is_xpu = is_sparse = False
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
         if bases:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.keys import AUTOGRAD, META
+from ..._core.storage import lender_of
 from ..._core.tensor import Tensor, storage_of
-from ..._dispatch.errors import type_name
+from ..._dispatch.errors import need_tensor, type_name
 from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import aten
 from .._support.warn import warn
@@ -108,8 +109,9 @@ def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether two tensors are the same view of the same memory."""
+    need_tensor("is_set_to", tensor, "tensor")
     return (
-        storage_of(self) is storage_of(tensor)
+        lender_of(storage_of(self)) is lender_of(storage_of(tensor))
         and self.shape == tensor.shape
         and self.stride() == tensor.stride()
         and self.storage_offset() == tensor.storage_offset()

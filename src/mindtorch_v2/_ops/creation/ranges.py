@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ..._dispatch.registry import op
 from .._support.common import no_kernel, np_dtype
 from .._support.factory import OPTIONS, check_options
 from .._support.out_rules import fills_out
+from .._support.warn import warn
 from ..random.uniform_normal import scaled
 
 _I64 = np.dtype(np.int64)
@@ -152,14 +152,22 @@ _filling(
 )
 
 
-def _closed_range(start, end, step, dtype, layout, pin_memory):
-    warnings.warn(
+def _closed_shape(start, end, step, dtype):
+    _warn_closed()
+    _check_range(start, end, step)
+    return (int((end - start) / step) + 1,), np_dtype(dtype)
+
+
+def _warn_closed():
+    warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is "
         "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
-        "[start, end).",
-        UserWarning,
-        stacklevel=4,
+        "[start, end)."
     )
+
+
+def _closed_range(start, end, step, dtype, layout, pin_memory):
+    _warn_closed()
     check_options(layout, pin_memory)
     _check_range(start, end, step)
     return (np.arange(int((end - start) / step) + 1) * step + start).astype(np_dtype(dtype))
@@ -170,6 +178,7 @@ _filling(
         f"range.step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
         lambda start, end, step, dtype, layout, device, pin: _closed_range(start, end, step, dtype, layout, pin),
         nondiff=True,
+        shape=lambda start, end, step, dtype, *_: _closed_shape(start, end, step, dtype),
         samples=lambda make: [],
         out_overload="out",
         out_rule=fills_out,
@@ -188,6 +197,7 @@ _filling(
         f"range(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
         lambda start, end, dtype, layout, device, pin: _closed_range(start, end, 1, dtype, layout, pin),
         nondiff=True,
+        shape=lambda start, end, dtype, *_: _closed_shape(start, end, 1, dtype),
         samples=lambda make: [],
         out_overload="out_",
         out_rule=fills_out,

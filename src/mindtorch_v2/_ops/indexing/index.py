@@ -48,17 +48,35 @@ def _as_key(shape, indices):
             index = index != 0
         elif kind != _BOOL:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        for i, n in enumerate(index.shape):
-            if dim + i >= len(shape) or shape[dim + i] != n:
-                raise IndexError(
-                    f"The shape of the mask {list(index.shape)} at index {i} does not match the shape of "
-                    f"the indexed tensor {list(shape)} at index {dim + i}"
-                )
+        _check_mask(shape, dim, index)
         key.append(index)
         dim += max(index.ndim, 1)
     if dim > len(shape) + sum(k is not None and k.ndim == 0 and k.dtype == _BOOL for k in indices):
         raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {dim})")
+    if 0 in shape:
+        _check_positions(shape, key)
     return tuple(key)
+
+
+def _check_mask(shape, dim, mask):
+    """IndexError for a mask of another shape than the dims from `dim` on."""
+    for i, n in enumerate(mask.shape):
+        if dim + i >= len(shape) or shape[dim + i] != n:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {i} does not match the shape of "
+                f"the indexed tensor {list(shape)} at index {dim + i}"
+            )
+
+
+def _check_positions(shape, key):
+    """IndexError for positions in a dim of size 0, where NumPy looks at none since another dim has no elements either."""
+    given = [k for k in key if k.__class__ is np.ndarray]
+    if all(k.any() if k.dtype == _BOOL else k.size for k in given):
+        dim = 0
+        for k in key:
+            if k.__class__ is np.ndarray and k.dtype != _BOOL and not shape[dim]:
+                raise IndexError("index is out of bounds for dimension with size 0")
+            dim += k.ndim if k.__class__ is np.ndarray and k.dtype == _BOOL else 1
 
 
 def index_error(error, self, indices):
@@ -125,6 +143,7 @@ def index(self, indices):
             and indices[-1] is not None
             and indices[-1].dtype is _INT64
             and self.flags.c_contiguous
+            and self.size
             and len(indices) <= self.ndim
         ):
             return self.take(indices[-1], len(indices) - 1)
@@ -201,11 +220,22 @@ def _check_apart(out, indices, values):
                 overlapping_input(out, source, same=True)
 
 
+def _check_masks(shape, indices, values):
+    """What torch looks at before memory: the number of indices, and, for a single value, the shape of the first mask."""
+    if len(indices) > len(shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(indices)})")
+    if values.size == 1:
+        dim, first = next(((dim, index) for dim, index in enumerate(indices) if index is not None), (0, None))
+        if first is not None and first.dtype in (_BOOL, _UINT8):
+            _check_mask(shape, dim, first)
+
+
 def put_at(out, indices, values, accumulate):
     """out[indices] = values, or += with repeated positions added up."""
-    key = _as_key(out.shape, indices)
+    _check_masks(out.shape, indices, values)
     _check_apart(out, indices, values)
-    if values.size == 1 and _is_one_mask(indices):  # torch fills the mask with the number
+    key = _as_key(out.shape, indices)
+    if values.size == 1 and _is_one_mask(indices) and not accumulate:  # torch fills the mask with the number
         if any(index is not None and index.dtype == _UINT8 for index in indices):
             raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
         if values.dtype != out.dtype:
@@ -223,8 +253,10 @@ def put_at(out, indices, values, accumulate):
     if is_expanded(out):
         out = writable(out, "index_put_", "tensor[indices] = tensor")
     try:
-        if values.ndim > 1 and values.shape[0] == 1 and values.ndim > len(_shape_at(out, indices) or values.shape):
-            raise _put_mismatch(out, indices, values)  # NumPy drops dims of size one
+        if values.ndim > 1 and (values.shape[0] == 1 or not values.size):  # NumPy drops dims of size one
+            shape = _shape_at(out, indices)
+            if shape is not None and not _broadcasts(values.shape, shape):
+                raise _put_mismatch(out, indices, values)
         if accumulate:
             _add_at(out, key, values)
         elif values.ndim == 0 and len(key) == 1 and key[0].dtype == _BOOL and key[0].shape == out.shape:
@@ -419,7 +451,7 @@ def index_add(self, dim, index, source, alpha, out=None):
     check_index(index, "index_add_")
     check_same_type(self, source, "index_add_")
     check_count(source, dim, index, "index_add_")
-    if _others(self, dim) != _others(source, dim) or (self.ndim and not source.ndim):
+    if _others(self, dim) != _others(source, dim) or bool(self.ndim) != bool(source.ndim):
         raise other_shape(self, source)
     if out is None:
         out = self.copy("C")
@@ -434,7 +466,7 @@ def index_add(self, dim, index, source, alpha, out=None):
         )
     target, places = out.reshape(1) if not out.ndim else out, index.reshape(-1)
     added = source.reshape(1) if not source.ndim else source
-    if alpha != 1:
+    if alpha != 1 and (index.size or self.ndim < 2):
         added = np.multiply(added, number_of(alpha, added.dtype), dtype=added.dtype, casting="unsafe")
     # The dim comes first, so that whole rows are added.
     _add_at(target.swapaxes(0, dim), (places,), added.swapaxes(0, dim))
@@ -519,10 +551,12 @@ def _fill_index(self, dim, index, value, out):
         raise RuntimeError("Index has to be a vector/scalar")
     if out is None:
         out = dense_copy(self)
+    else:
+        overlapping_input(out, index, same=True)
     target = out if out.ndim else out.reshape(1)
     if not isinstance(value, np.ndarray):
         value = number_of(value, self.dtype)
-    if not target.size and target.shape[dim]:
+    if 0 in _others(target, dim):
         return out  # torch looks at no position then
     if is_expanded(target):
         target = writable(target, "index_fill_", "tensor[indices] = scalar")

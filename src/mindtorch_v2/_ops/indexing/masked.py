@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from operator import index
+
 import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
 from ..._dispatch import entry_globals
 from ..._dispatch.errors import broadcast_mismatch
-from ..._dispatch.facts import Batching, Layout, Surface
+from ..._dispatch.facts import Batching, Layout, Overlap, Surface
 from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import cpp_name, scalar_name
@@ -80,6 +82,7 @@ def fill_places(out, value, mask):
     shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
     samples=lambda make: [(make(3, 4), make.bools(3, 4), make())],
     batching=Batching.POINTWISE,
+    checks_overlap=Overlap.PART,
     out=False,
 )
 def masked_fill_tensor(self, mask, value, out=None):
@@ -246,7 +249,7 @@ def nonzero_static(self, size, fill_value):
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = nonzero_rows.kernel(self)[:size]
-    made = np.full((size, self.ndim), fill_value, _INT64)
+    made = np.full((size, self.ndim), index(fill_value), _INT64)
     made[: len(found)] = found
     return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._dispatch.facts import Batching, Layout
+from ..._dispatch.facts import Batching, Layout, Overlap
 from ..._dispatch.registry import op
 from ..pointwise.arithmetic import fitting_number
 from . import masked  # masked_fill with a tensor is declared first: a 0-d one would pass for a number
@@ -19,6 +19,7 @@ _BOOL = np.dtype(np.bool_)
     shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
     samples=lambda make: [(make(3, 4), make.bools(3, 4), 0.5), (make(3, 4), make.bools(4), 0.5)],
     batching=Batching.POINTWISE,
+    checks_overlap=Overlap.PART,
     out=False,
 )
 def masked_fill(self, mask, value, out=None):

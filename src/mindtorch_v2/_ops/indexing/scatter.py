@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..._autograd.function import delayed_errors
 from ..._core.sparse import make_sparse
 from ..._core.tensor import make_tensor
 from ..._dispatch.facts import Batching, Layout, Overlap
@@ -191,13 +192,19 @@ def _pieces(out, index, source):
     return out.reshape(-1), index.reshape(-1), source.reshape(-1)[: index.size] if source.ndim else source
 
 
-def _scatter(self, dim, index, source, out, reducer=None):
-    """Write or combine `source` (an array like the index, or a number) at the positions of the index."""
+def _checked_source(self, dim, index, source):
+    """The dim from the front, after torch's checks of an index and an array of its shape, or a number."""
     dim = normal_dim(dim, self.ndim)
     array = source if isinstance(source, np.ndarray) else None
     if array is not None and array.dtype != self.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    dim = _checked(self, dim, index, "scatter", array)
+    return _checked(self, dim, index, "scatter", array)
+
+
+def _scatter(self, dim, index, source, out, reducer=None):
+    """Write or combine `source` (an array like the index, or a number) at the positions of the index."""
+    dim = _checked_source(self, dim, index, source)
+    array = source if isinstance(source, np.ndarray) else None
     out = _start(self, out)
     if not index.size:
         return out
@@ -361,8 +368,11 @@ def scatter_reduce(self, dim, index, src, reduce, include_self, out=None):
     """
     reducer = _reduction(reduce, _REDUCTIONS)
     if not index.size:
-        return _scatter(self, dim, index, src, out)  # for its checks
-    normal_dim(dim, self.ndim)
+        untouched = _scatter(self, dim, index, src, out)  # for its checks
+        if self.dtype.kind == "b" and reduce == "mean":
+            raise no_kernel("div_floor_cpu", self)
+        return untouched
+    _checked_source(self, dim, index, src)  # before anything is written
     if (self.dtype.kind == "c" and reduce in ("amax", "amin")) or (self.dtype.kind == "b" and reduce == "mean"):
         raise no_kernel(f"scatter_gather_tensor_cpu_reduce_{reduce}", self)
     out = _start(self, out)
@@ -419,6 +429,11 @@ def _prod_grads(g, self, dim, index, src, include_self, result):
     grad_src = aten.where(
         single, aten.gather(g * others, dim, index), aten.gather(g * result, dim, index) / aten.masked_fill(src, zero, 1)
     )
+    if grad_src.requires_grad and bool(aten.any(zero & (zeros_there > 1))):
+        (grad_src,) = delayed_errors(
+            (grad_src,),
+            "Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self",
+        )
     return grad_self, grad_src
 
 

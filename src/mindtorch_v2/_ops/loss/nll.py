@@ -7,12 +7,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..._core.keys import META
 from ..._dispatch.errors import torch_error
 from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import total
 from .._support.common import is_within, like_first, scalar_name
-from .._support.elementwise import need_float
+from .._support.elementwise import constant, need_float
 from .._support.flops import per_element
 from .._support.half import in_float32
 from ..nn.softmax import log_softmax
@@ -151,7 +152,8 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     shape = _row_shape(self, target)
     if weight is not None:
         _check_weight(weight, shape[1], True)
-    return _likelihood(self, shape, target, weight, reduction, ignore_index)
+    loss, total = _likelihood(self, shape, target, weight, reduction, ignore_index)
+    return (loss if self.ndim > 1 else loss + constant(0, loss.dtype)), total  # torch adds up one row as it does several: no -0
 
 
 nll_loss_forward.not_differentiable("weight", "result1").vjp(
@@ -390,8 +392,9 @@ def _smoothed_loss(log_probabilities, target, weight, reduction, ignore_index, l
             counted = aten.sum(aten.bitwise_not(ignored))
             smooth = aten.div(aten.sum(smooth), counted)
         else:
-            classes = aten.flatten(aten.masked_select(target, aten.bitwise_not(ignored)))
-            weights = aten.gather(weight, 0, classes)
+            # On the meta device the number of those that count is not known; it does not change the shape.
+            counted = target if target._keys & META else aten.masked_select(target, aten.bitwise_not(ignored))
+            weights = aten.gather(weight, 0, aten.flatten(counted))
             smooth = aten.div(aten.sum(smooth), aten.sum(weights))
     elif reduction == SUM:
         smooth = aten.sum(smooth)

@@ -53,7 +53,7 @@ relu.vjp(self=lambda g, result: aten.threshold_backward(g, result, 0))
 def threshold_backward(grad_output, self, threshold):
     if threshold and is_narrow(self.dtype):  # a threshold that the dtype does not have must not be rounded
         self = self.astype(_F32)
-    return where_true(np.greater(self, constant(threshold, self.dtype)), grad_output)
+    return where_true(~np.less_equal(self, constant(threshold, self.dtype)), grad_output)  # the slope at nan is 1
 
 
 threshold_backward.vjp(
@@ -389,6 +389,7 @@ softplus_backward.vjp(
 @op(
     "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
     node="LogSigmoidBackward0",
+    layout=Layout.ROW_MAJOR,
     shape=lambda self: [like_first(self), ((0,), self._array.dtype)],
     flops=per_element(3),
 )

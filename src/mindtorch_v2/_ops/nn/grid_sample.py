@@ -130,6 +130,20 @@ def _corners(places: list[Any]) -> Any:
         yield tuple(f + c for f, c in zip(first, corner, strict=True)), weight, parts, corner
 
 
+def check_sizes(image: tuple[int, ...], grid: tuple[int, ...]) -> None:
+    """RuntimeError for a grid that does not fit its images."""
+    if image[0] != grid[0]:
+        raise RuntimeError(
+            "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+            f"{list(image)} and grid with sizes {list(grid)}"
+        )
+    if grid[-1] != len(image) - 2:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {len(image) - 2} in last dimension, but got grid with sizes "
+            f"{list(grid)}"
+        )
+
+
 def _product_but(parts: list[np.ndarray], left_out: int) -> np.ndarray:
     product = np.ones_like(parts[0])
     for axis, part in enumerate(parts):
@@ -139,6 +153,7 @@ def _product_but(parts: list[np.ndarray], left_out: int) -> np.ndarray:
 
 
 def _check(input: np.ndarray, grid: np.ndarray, dims: int, mode: int, padding_mode: int) -> None:
+    check_sizes(input.shape, grid.shape)
     if input.dtype != grid.dtype:
         raise unexpected_dtype(input, grid)
     if input.dtype.kind not in "fV":
@@ -389,15 +404,7 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     tensor([[[[1.]]]])
     """
     a, g = input._array.shape, grid._array.shape
-    if a[0] != g[0]:
-        raise RuntimeError(
-            "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
-            f"{list(a)} and grid with sizes {list(g)}"
-        )
-    if g[-1] != len(a) - 2:
-        raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {len(a) - 2} in last dimension, but got grid with sizes {list(g)}"
-        )
+    check_sizes(a, g)
     if 0 in a[2:]:
         raise RuntimeError(
             "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "

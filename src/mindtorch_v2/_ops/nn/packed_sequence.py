@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._core.tensor import make_tensor
+from ..._core.keys import META
+from ..._core.tensor import make_meta, make_tensor
 from ..._dispatch.registry import aten, op
 
 _INT64 = np.dtype(np.int64)
@@ -36,6 +37,15 @@ def _check_lengths(lengths, batch):
         )
 
 
+def _packed_sizes(grid, lengths):
+    """How many samples have each step."""
+    steps, batch = grid.shape[:2]
+    _check_lengths(lengths, batch)
+    if lengths[0] > steps:
+        raise RuntimeError(f"start (0) + length ({lengths[0]}) exceeds dimension size ({steps}).")
+    return np.add.reduce(np.arange(int(lengths[0]))[:, None] < lengths, 1, _INT64)
+
+
 @op("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", samples=lambda make: [])
 def pack_padded_sequence(input, lengths, batch_first):
     if not input.size:
@@ -46,12 +56,20 @@ def pack_padded_sequence(input, lengths, batch_first):
         )
     grid = input.swapaxes(0, 1) if batch_first else input
     steps, batch = grid.shape[:2]
-    _check_lengths(lengths, batch)
-    if lengths[0] > steps:
-        raise RuntimeError(f"start (0) + length ({lengths[0]}) exceeds dimension size ({steps}).")
-    batch_sizes = np.add.reduce(np.arange(int(lengths[0]))[:, None] < lengths, 1, _INT64)
+    batch_sizes = _packed_sizes(grid, lengths)
     flat = np.ascontiguousarray(grid).reshape(steps * batch, *grid.shape[2:])
     return flat.take(_places(batch_sizes, batch), 0), batch_sizes
+
+
+@pack_padded_sequence.kernel_for("meta")
+def _pack_meta(input, lengths, batch_first):
+    """The lengths have memory all the same: the sizes follow from them."""
+    if lengths._keys & META:
+        raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor, but got a tensor on the meta device")
+    sizes = input._array.shape[:2]
+    placeholder = np.empty((*sizes, 0) if input._array.ndim > 2 else sizes, np.bool_)
+    batch_sizes = _packed_sizes(placeholder.swapaxes(0, 1) if batch_first else placeholder, lengths._array)
+    return make_meta((int(batch_sizes.sum()), *input._array.shape[2:]), input._array.dtype), make_tensor(batch_sizes)
 
 
 @pack_padded_sequence.vjp

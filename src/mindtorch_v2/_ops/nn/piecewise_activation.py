@@ -215,7 +215,7 @@ hardswish.vjp(self=lambda g, self: aten.hardswish_backward(g, self))
 @op("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first)
 @in_float32
 def hardswish_backward(grad_output, self):
-    slope = np.where(self <= -3, 0, np.where(self < 3, self / 3 + 0.5, 1)).astype(self.dtype, copy=False)
+    slope = np.where(self <= -3, 0, np.where(self >= 3, 1, self / 3 + 0.5)).astype(self.dtype, copy=False)
     return np.multiply(grad_output, slope)
 
 

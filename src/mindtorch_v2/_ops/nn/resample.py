@@ -309,7 +309,13 @@ def _declare(name: str, dims: int, mode: str, aligns: bool, **facts: Any) -> Non
         sizes = [(3, 5, 4)[:dims], (7, 2, 3)[:dims]]
         return [(make(1, 2, *(4, 3, 5)[:dims]), size, *(() if a is None else (a,))) for size in sizes for a in align_values]
 
-    @op(f"{name}(Tensor self, int[{dims}] output_size{align}{scales}) -> Tensor", shape=shape, samples=samples, **facts)
+    @op(
+        f"{name}(Tensor self, int[{dims}] output_size{align}{scales}) -> Tensor",
+        layout=Layout.IMAGES,
+        shape=shape,
+        samples=samples,
+        **facts,
+    )
     @in_float32
     def forward(self, output_size, *rest):
         align_corners, scales = settings(rest)

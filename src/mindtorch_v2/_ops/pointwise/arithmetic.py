@@ -14,7 +14,7 @@ from ..._dispatch.dispatcher import as_operator, operator_form
 from ..._dispatch.facts import Batching, ComplexError, OutGrad, Promotion
 from ..._dispatch.lazy_values import turned
 from ..._dispatch.out_dtypes import castable, same
-from ..._dispatch.promotion import as_number, rank
+from ..._dispatch.promotion import as_number, number_for, rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel, scalar_name
 from .._support.flops import per_element
@@ -172,6 +172,7 @@ sub.vjp(self=lambda g: g, other=lambda g, alpha: scaled(-g, alpha))
     promote=Promotion.NUMBER,
     node="RsubBackward1",
     flops=count,
+    last_first=True,
     number_form=True,
     out=False,
 )
@@ -269,10 +270,7 @@ def _truncated(self, other, out=None):
     quotient = np.floor_divide(self, other)
     # One too low where the division was not exact and the signs differ.
     quotient += (np.remainder(self, other) != 0) & ((self < 0) != (np.asarray(other) < 0))
-    if out is None:
-        return quotient
-    np.copyto(out, quotient)
-    return out
+    return quotient if out is None else np.positive(quotient, out)  # which broadcasts no target, as copyto would
 
 
 @op(
@@ -468,6 +466,9 @@ def _sign(self, out=None):
     if self.dtype.kind in "fV":
         # torch counts nan as neither positive nor negative.
         np.copyto(signs, 0, where=np.isnan(signs), casting="unsafe")
+    elif self.dtype.kind == "c":
+        # torch divides by the length: an infinite number has no direction.
+        np.copyto(signs, complex(np.nan, np.nan), where=np.isinf(self))
     return signs
 
 
@@ -702,10 +703,7 @@ def _interpolated(self, end, weight, out):
             else np.subtract(end, np.multiply(difference, np.subtract(1, weight)), out)
         )
     result = np.where(near, self + difference * weight, end - difference * (1 - weight))
-    if out is None:
-        return result
-    np.copyto(out, result)
-    return out
+    return result if out is None else np.positive(result, out)
 
 
 @op(
@@ -734,7 +732,7 @@ lerp.vjp(self=lambda g, weight: g * (1 - conj(weight)), end=lambda g, weight: g 
 
 @op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    promote=Promotion.ONE,
+    promote=Promotion.WEIGHT,
     inplace=True,
     node="LerpBackward1",
     kernel_name="lerp_kernel_tensor",
@@ -800,7 +798,10 @@ op(
 
 def _wrapped(number, other):
     """A number as a tensor, made by the op with which torch makes it, that leaves the other operand's dtype as it is."""
-    return aten.scalar_tensor(number, dtype=dt.result_type(rank(other), rank(number)))
+    dtype = dt.result_type(rank(other), rank(number))
+    if dtype.np.kind in "iu":
+        number = int(number_for(number, dtype.np))  # too wide a number wraps around
+    return aten.scalar_tensor(number, dtype=dtype)
 
 
 # Operators that are not an op of the same name.

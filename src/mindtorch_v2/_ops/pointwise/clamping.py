@@ -74,7 +74,7 @@ def clamp(self, min, max, out=None):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     dtype = self.dtype
-    if dtype is not _FLOAT32:
+    if dtype is not _FLOAT32 or max.__class__ is complex:
         if dtype.kind in "iub":
             if isinstance(min, complex) or isinstance(max, complex):
                 _check_out(np.dtype(np.complex64), out)
@@ -86,7 +86,7 @@ def clamp(self, min, max, out=None):
             _check_out(dtype, out)
         elif dtype.kind == "c":
             raise no_order()
-        if dtype is not _FLOAT32:
+        if dtype is not _FLOAT32 or max.__class__ is complex:  # both are read before anything is written
             min, max = (None if bound is None else _bound(bound, dtype) for bound in (min, max))
     if min is not None:
         self = np.maximum(self, number(min, dtype), out=out)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.tensor import Tensor
 from ..._dispatch.facts import Batching, Promotion, Surface
 from ..._dispatch.registry import aten, composite, op, packets
-from .._support.common import no_kernel, scalar_name
+from .._support.common import scalar_name
 from .._support.out_rules import exactly
 from .arithmetic import fitting_number, number, zero_grad
 
@@ -73,7 +74,7 @@ def _ordered(name, ufunc, alias, *, doc=None):
 
     def kernel(self, other, out=None):
         if self.dtype.kind == "c":
-            raise no_kernel(f"{name}_cpu", self)
+            raise TypeError("complex numbers have no order")  # put into torch's words after what it looks at first
         return ufunc(self, other, out)
 
     op(
@@ -153,10 +154,14 @@ op(
     """,
 )
 
-# In place, what was there before is gone: its gradient is zero.
-for _name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_", "logical_or_", "logical_xor_", "logical_not_"):
+# In place, what was there before is gone: its gradient is zero, and so is that of what it is compared with.
+for _name in ("logical_and_", "logical_or_", "logical_xor_", "logical_not_"):
     for _spec in packets[_name]:
         _spec.vjp(self=zero_grad)
+for _name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_"):
+    for _spec in packets[_name]:
+        _spec.vjp(self=zero_grad, other=zero_grad)
+        _spec.stops_at_integers = True
 
 # ---------------------------------------------------------------- what kind of number
 
@@ -171,7 +176,7 @@ def _of_floats(name, test, *, doc=None, out=True):
     """A test that no integer passes."""
     op(
         f"{name}(Tensor self) -> Tensor",
-        lambda self: test(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, np.bool_),
+        lambda self: test(self) if self.dtype.kind in "fcVW" else np.zeros(self.shape, np.bool_),
         nondiff=True,
         shape=truth_like,
         batching=Batching.POINTWISE,
@@ -255,6 +260,9 @@ def isclose(self, other, rtol, atol, equal_nan):
     """
     if self._array.dtype != other._array.dtype:
         raise RuntimeError(f"{self.dtype.scalar_name} did not match {other.dtype.scalar_name}")
+    for place, (name, value) in enumerate((("rtol", rtol), ("atol", atol)), 3):
+        if isinstance(value, Tensor) and value.requires_grad:
+            raise TypeError(f"isclose(): argument '{name}' (position {place}) must be float, not Tensor")
     if rtol < 0 or atol < 0:
         raise RuntimeError(
             f"{'rtol' if rtol < 0 else 'atol'} must be greater than or equal to zero, but got {rtol if rtol < 0 else atol}"

@@ -204,7 +204,10 @@ copysign = op(
     tensor([-1.,  2.])
     """,
 )
-copysign.vjp(self=_copysign_grad, other=lambda g, other: _flat(other))
+copysign.vjp(
+    self=_copysign_grad,
+    other=lambda g, other_shape, other_dtype: aten.zeros(other_shape, dtype=other_dtype, device=home_of(g)),
+)
 
 
 @op("nextafter(Tensor self, Tensor other) -> Tensor", promote=Promotion.SAME, tensors_only=True, inplace=True)

@@ -1,3 +1,3 @@
 """Random tensors with PyTorch's numbers."""
 
-from . import integers, rejection, sampling, uniform_normal
+from . import integers, rejection, sampling, sobol, uniform_normal

@@ -10,7 +10,7 @@ from ..._core import dtype as dt
 from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, op
 from .._support.common import no_kernel, np_dtype
-from .._support.factory import LIKE, OPTIONS, check_options, checked_size, like
+from .._support.factory import LIKE, OPTIONS, as_made, check_options, checked_size, like
 from .._support.out_rules import fills_out
 from .._support.warn import warn
 from .uniform_normal import LIKE_WITH_GENERATOR, WITH_GENERATOR, source_of, store
@@ -71,6 +71,13 @@ def _randint(low, high, size, kind, generator):
     return _integers(math.prod(size), source_of(generator), low, high - low).astype(kind, copy=False).reshape(size)
 
 
+def _recorded_randint(low, high, size, generator, dtype, layout, device, pin_memory):
+    """The ops that torch makes random integers with."""
+    kind = dt.from_numpy(_whole_dtype(dtype))
+    made = aten.empty(size, dtype=kind, layout=layout, device=device, pin_memory=pin_memory)
+    return as_made(aten.random_(made, low, high, generator=generator))
+
+
 @op(
     f"randint.low(int low, int high, int[] size, {_LONG}) -> Tensor",
     nondiff=True,
@@ -79,6 +86,7 @@ def _randint(low, high, size, kind, generator):
     batching=Batching.RANDOM,
     host_made=True,
     out_rule=fills_out,
+    recorded_form=lambda low, high, size, *options: _recorded_randint(low, high, size, None, *options),
 )
 def randint_low(low, high, size, dtype, layout, device, pin_memory):
     """Random integers from `low` up to but not including `high`.
@@ -98,6 +106,7 @@ def randint_low(low, high, size, dtype, layout, device, pin_memory):
     batching=Batching.RANDOM,
     host_made=True,
     out_rule=fills_out,
+    recorded_form=lambda high, size, *options: _recorded_randint(0, high, size, None, *options),
 )
 def randint(high, size, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
@@ -112,6 +121,7 @@ def randint(high, size, dtype, layout, device, pin_memory):
     batching=Batching.RANDOM,
     host_made=True,
     out_rule=fills_out,
+    recorded_form=_recorded_randint,
 )
 def randint_low_generator(low, high, size, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
@@ -126,6 +136,7 @@ def randint_low_generator(low, high, size, generator, dtype, layout, device, pin
     batching=Batching.RANDOM,
     host_made=True,
     out_rule=fills_out,
+    recorded_form=lambda high, *rest: _recorded_randint(0, high, *rest),
 )
 def randint_generator(high, size, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)

@@ -16,7 +16,7 @@ from ..._dispatch.errors import torch_error
 from ..._dispatch.facts import Batching, Layout, Promotion, Surface
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first, no_kernel, np_dtype
-from .._support.factory import LIKE, OPTIONS, check_options, checked_size, like, memory_order, sized
+from .._support.factory import LIKE, OPTIONS, as_made, check_options, checked_size, like, memory_order, sized
 from .._support.out_rules import fills_out
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -93,6 +93,16 @@ def _rand(size, kind, source):
     return _uniform(math.prod(size), kind, source, 0, 1).reshape(size)
 
 
+def _recorded_draws(fill):
+    """The ops that torch makes random tensors with: memory, and an op that fills it."""
+
+    def form(size, dtype, layout, device, pin_memory, generator):
+        made = aten.empty(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+        return as_made(fill(made, generator))
+
+    return form
+
+
 # The usual form has torch's arguments and the generator after them, so that `torch.rand` needs no choice of overload.
 _USUAL = OPTIONS + ", Generator? generator=None"
 
@@ -107,6 +117,7 @@ _USUAL = OPTIONS + ", Generator? generator=None"
     out_rule=fills_out,
     handwritten=Surface.FUNCTION,
     generator_after_size=True,
+    recorded_form=_recorded_draws(lambda made, source: aten.uniform_(made, generator=source)),
 )
 def rand(size, dtype, layout, device, pin_memory, generator):
     """Random numbers evenly spread over [0, 1).
@@ -139,13 +150,20 @@ def rand(size, dtype, layout, device, pin_memory, generator):
     out_rule=fills_out,
     handwritten=Surface.FUNCTION,
     generator_after_size=True,
+    recorded_form=lambda size, generator, *options: rand.recorded_form(size, *options, generator),
 )
 def rand_generator(size, generator, dtype, layout, device, pin_memory):
     return rand.kernel(size, dtype, layout, device, pin_memory, generator)
 
 
-def _like_op(name, fill, *, doc=None):
+def _like_op(name, fill, fill_op, *, doc=None):
     """`rand_like` and `randn_like`: memory like the tensor's, then filled."""
+
+    def recorded(self, generator, dtype, layout, device, pin_memory, memory_format):
+        made = aten.empty_like(
+            self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format
+        )
+        return as_made(fill_op(made, generator=generator))
 
     def plain(self, dtype, layout, device, pin_memory, memory_format):
         check_options(layout, pin_memory, device)
@@ -167,6 +185,7 @@ def _like_op(name, fill, *, doc=None):
         samples=lambda make: [],
         batching=Batching.RANDOM,
         host_made=True,
+        recorded_form=lambda self, *options: recorded(self, None, *options),
         doc=doc,
     )
     op(
@@ -177,6 +196,7 @@ def _like_op(name, fill, *, doc=None):
         samples=lambda make: [],
         batching=Batching.RANDOM,
         host_made=True,
+        recorded_form=recorded,
     )
 
 
@@ -220,6 +240,7 @@ uniform_.vjp(self=lambda g: aten.zeros_like(g))
 _like_op(
     "rand_like",
     lambda array, generator: uniform_.kernel(array, 0.0, 1.0, generator),
+    uniform_,
     doc="""Random numbers evenly spread over [0, 1), in a tensor like another one.
 
     >>> torch.rand_like(torch.zeros(2))
@@ -297,6 +318,7 @@ def _randn(size, kind, source):
     out_rule=fills_out,
     handwritten=Surface.FUNCTION,
     generator_after_size=True,
+    recorded_form=_recorded_draws(lambda made, source: aten.normal_(made, generator=source)),
 )
 def randn(size, dtype, layout, device, pin_memory, generator):
     """Normal random numbers with mean 0 and variance 1.
@@ -329,6 +351,7 @@ def randn(size, dtype, layout, device, pin_memory, generator):
     out_rule=fills_out,
     handwritten=Surface.FUNCTION,
     generator_after_size=True,
+    recorded_form=lambda size, generator, *options: randn.recorded_form(size, *options, generator),
 )
 def randn_generator(size, generator, dtype, layout, device, pin_memory):
     return randn.kernel(size, dtype, layout, device, pin_memory, generator)
@@ -361,6 +384,7 @@ normal_.vjp(self=lambda g: aten.zeros_like(g))
 _like_op(
     "randn_like",
     lambda array, generator: normal_.kernel(array, 0.0, 1.0, generator),
+    normal_,
     doc="""Normal random numbers in a tensor like another one.
 
     >>> torch.randn_like(torch.zeros(2))

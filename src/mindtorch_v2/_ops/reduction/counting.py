@@ -15,6 +15,8 @@ _MOST_BINS = np.iinfo(np.int64).max // 8
 
 
 def _count(self, dims):
+    if self.dtype.kind == "W":  # complex32: its conversion to bools would lose the imaginary parts
+        self = self.astype(np.complex64)
     return np.asarray(np.count_nonzero(self, axis=dims)).astype(np.int64, copy=False)
 
 

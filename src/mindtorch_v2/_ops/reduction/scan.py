@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.keys import META
 from ..._core.tensor import Tensor
 from ..._dispatch.facts import Batching, Layout
 from ..._dispatch.registry import aten, composite, op
@@ -126,7 +127,7 @@ def cumprod_backward(grad, input, dim, output):
         return grad
     divisor = conj(input)
     weighted = conj(output) * grad
-    if not aten.item(aten.any(input == 0)):
+    if input._keys & META or not aten.item(aten.any(input == 0)):
         return aten.div(reversed_cumsum(weighted, dim), divisor)
     # With zeros nothing may be divided by: the product of what lies before times that of what comes after.
     shape = list(input._array.shape)
@@ -310,12 +311,12 @@ def diff(self, n, dim, prepend, append):
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    dim = normal_dim(dim, self._array.ndim)
     ends = [t for t in (prepend, self, append) if t is not None]
     if len(ends) > 1:
-        _check_ends(self, dim, ends)
+        _check_ends(self, normal_dim(dim, self._array.ndim), ends)
     if n == 0:
         return aten.copy_(aten.zeros_like(self), self)
+    dim = normal_dim(dim, self._array.ndim)
     if len(ends) > 1:
         self = aten.cat(ends, dim)
     for _ in range(min(n, self._array.shape[dim])):

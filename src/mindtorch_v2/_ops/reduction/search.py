@@ -73,6 +73,7 @@ def _check_slices(self, dim, name):
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
     "-> (Tensor, Tensor, Tensor)",
     samples=lambda make: [(make.ints(2, 4, 2), 0)],
+    surface=Surface.NONE,
 )
 def unique_dim(self, dim, sorted, return_inverse, return_counts):
     """The different slices along a dim, sorted, with their inverse and counts if asked for.

@@ -172,6 +172,8 @@ def topk(self, k, dim, largest, sorted):
     """
     dim = normal_dim(dim, self.ndim)
     n = self.shape[dim] if self.ndim else 1
+    if k.__class__ is bool:
+        raise TypeError("k must be an int, not a bool")
     if not 0 <= k <= n:
         raise RuntimeError("selected index k out of range")
     _no_complex("topk", self)

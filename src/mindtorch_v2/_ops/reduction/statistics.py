@@ -7,10 +7,11 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.keys import BACKENDS, META
 from ..._core.tensor import Tensor
 from ..._dispatch.facts import Autocast, Batching, Layout
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import no_kernel, normal_dim, normal_dims, np_dtype, reduced_shape
+from .._support.common import home_of, no_kernel, normal_dim, normal_dims, np_dtype, reduced_shape
 from .._support.flops import per_element
 from .._support.half import is_narrow
 from .._support.out_rules import computes_in_out
@@ -431,7 +432,9 @@ def _check_quantile(self, q, interpolation, name):
         raise RuntimeError(
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
-    if not ((q._array >= 0) & (q._array <= 1)).all():
+    if (self._keys ^ q._keys) & BACKENDS:
+        raise RuntimeError(f"{name}() q tensor must be on the same device as the input tensor")
+    if not q._keys & META and not ((q._array >= 0) & (q._array <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 
@@ -529,7 +532,7 @@ for _name in ("quantile", "nanquantile"):
 def _checked_q(self, q):
     if not 0 <= q <= 1:
         raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
-    return aten.scalar_tensor(q, dtype=self.dtype)
+    return aten.scalar_tensor(q, dtype=self.dtype, device=home_of(self))
 
 
 # ---------------------------------------------------------------- covariance

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.keys import META
 from ..._core.layout import dense_copy, like_image
 from ..._core.memory_format import contiguous_format
 from ..._core.strides import restride
@@ -84,9 +85,16 @@ def tile(self, dims):
     return aten.repeat(self, (1,) * (self._array.ndim - len(dims)) + tuple(dims))
 
 
+def _interleaved_shape(repeats, output_size):
+    if output_size is None:
+        raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+    return (output_size,), repeats._array.dtype
+
+
 @op(
     "repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
     nondiff=True,
+    shape=_interleaved_shape,
     samples=lambda make: [(make.ints(4, 3),)],
     out=False,
 )
@@ -128,7 +136,8 @@ def repeat_interleave_tensor(self, repeats, dim, output_size):
             "repeats must have the same size as input along dim, but got repeats.size(0) = "
             f"{counts.size} and input.size({dim}) = {n}"
         )
-    return aten.index_select(self, dim, aten.repeat_interleave(repeats, output_size=output_size))
+    indices = aten.repeat_interleave(repeats, output_size=output_size)
+    return aten.index_select(self, dim, aten.to(indices, device=self.device) if self._keys & META else indices)
 
 
 @composite(

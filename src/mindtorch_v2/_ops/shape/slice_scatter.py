@@ -10,7 +10,7 @@ from ..._core.layout import dense_copy
 from ..._core.strides import memory_of, restride
 from ..._core.tensor import Tensor
 from ..._dispatch.errors import need_tensor
-from ..._dispatch.facts import Batching, Surface
+from ..._dispatch.facts import Batching, Layout, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, like_first, normal_dim
 from ..creation.copy import copy_
@@ -18,6 +18,23 @@ from .view_parts import as_strided as _as_strided
 from .view_parts import check_history_of_part, diagonal_view
 from .view_parts import select as _select
 from .view_parts import slice_ as _slice
+
+
+def _same_strides(array):
+    """A copy of the memory up to an array's last element, with the same view of it: strides and offset mean in it what they
+    mean in the original. One whose elements share places is copied without gaps."""
+    if not array.size or (not array.flags.writeable and 0 in array.strides):
+        return dense_copy(array)
+    memory, start = memory_of(array)
+    item = array.itemsize
+    first = start // item
+    whole = np.ndarray((first + _reach(array.shape, [s // item for s in array.strides]),), array.dtype, memory).copy()
+    return restride(whole[first:], array.shape, array.strides)
+
+
+def _reach(shape, strides):
+    """How far the elements of an array lie from its first one, the last of them included, where strides count elements."""
+    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
 
 
 def _placed(whole, part, src):
@@ -38,6 +55,7 @@ def _zeros(g, shape):
 @op(
     "select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor",
     shape=like_first,
+    layout=Layout.NOTED,
     samples=lambda make: [(make(3, 4), make(4), 0, 1)],
     out=False,
 )
@@ -48,7 +66,7 @@ def select_scatter(self, src, dim, index):
     tensor([[0., 0.],
             [1., 1.]])
     """
-    copy = dense_copy(self)
+    copy = _same_strides(self)
     return _placed(copy, _select.kernel(copy, dim, index), src)
 
 
@@ -61,6 +79,7 @@ select_scatter.vjp(
 @op(
     "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
     shape=like_first,
+    layout=Layout.NOTED,
     samples=lambda make: [(make(3, 4), make(2, 4), 0, 1, 3)],
 )
 def slice_scatter(self, src, dim, start, end, step):
@@ -72,7 +91,7 @@ def slice_scatter(self, src, dim, start, end, step):
     if not self.ndim:
         normal_dim(dim, 0)
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    copy = dense_copy(self)
+    copy = _same_strides(self)
     return _placed(copy, _slice.kernel(copy, dim, start, end, step), src)
 
 
@@ -85,6 +104,7 @@ slice_scatter.vjp(
 @op(
     "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     shape=like_first,
+    layout=Layout.NOTED,
     samples=lambda make: [(make(3, 4), make(3)), (make(3, 4), make(3), 1)],
     out=False,
 )
@@ -95,7 +115,7 @@ def diagonal_scatter(self, src, offset, dim1, dim2):
     tensor([[1., 0.],
             [0., 2.]])
     """
-    copy = dense_copy(self)
+    copy = _same_strides(self)
     return _placed(copy, diagonal_view(copy, offset, dim1, dim2), src)
 
 
@@ -108,31 +128,22 @@ diagonal_scatter.vjp(
 # ---------------------------------------------------------------- any part of the memory
 
 
-def _reach(shape, strides):
-    """How far the elements of an array lie from its first one, the last of them included, where strides count elements."""
-    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
-
-
 @op(
     "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     shape=like_first,
+    layout=Layout.NOTED,
     samples=lambda make: [(make(3, 4), make(2, 2), (2, 2), (4, 1)), (make(3, 4), make(2), (2,), (5,), 2)],
     batching=Batching.STRIDED,
     handwritten=Surface.BOTH,
     out=False,
 )
 def as_strided_scatter(self, src, size, stride, storage_offset):
-    # A copy of the memory up to the last element, so that strides and offset mean in it what they mean in the original.
     """A copy of the tensor with `src` put where `as_strided` would look.
 
     >>> torch.as_strided_scatter(torch.zeros(4), torch.ones(2), (2,), (2,))
     tensor([1., 0., 1., 0.])
     """
-    memory, start = memory_of(self)
-    item = self.itemsize
-    count = start // item + _reach(self.shape, [s // item for s in self.strides])
-    whole = np.ndarray((count,), self.dtype, memory).copy()
-    copy = restride(whole[start // item :], self.shape, self.strides)
+    copy = _same_strides(self)
     return _placed(copy, _as_strided.kernel(copy, size, stride, storage_offset), src)
 
 

@@ -13,9 +13,9 @@ from ..._core.layout import suggested_format
 from ..._core.memory_format import channels_last, channels_last_3d, preserve_format
 from ..._core.resizing import resize_storage, resize_tensor
 from ..._core.shape_only import MetaArray
-from ..._core.storage import Storage, check_version
+from ..._core.storage import Storage, allocation, check_version
 from ..._core.strides import memory_of, reach_of, row_major, strided
-from ..._core.tensor import make_meta, storage_of
+from ..._core.tensor import make_meta, storage_of, storage_with
 from ..._core.threads import threads
 from ..._dispatch import entry_globals, registry
 from ..._dispatch.facts import Batching
@@ -126,7 +126,7 @@ def as_strided_(self, size, stride, storage_offset):
 
 
 def _with_class(array, storage):
-    return array.view(MetaArray) if storage.device == "meta" else array
+    return array.view(MetaArray) if storage.place == "meta" else array
 
 
 def _resized_on_device(self, shape, memory_format):
@@ -155,7 +155,7 @@ def _channels_last_steps(shape, item, memory_format):
 )
 def resize_(self, size, memory_format):
     """Take another shape; new elements beyond those the memory holds are undefined."""
-    if self._keys & AUTOGRAD:
+    if self._keys & AUTOGRAD and not threads.state.inference:
         raise RuntimeError("cannot resize variables that require grad")
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
@@ -218,20 +218,22 @@ def _note_set(self, source=None):
 def _check_source(self, storage):
     """RuntimeError where a tensor must not become a view of a storage."""
     _check_settable(self)
-    if self.device != Device(storage.device):
+    if self.device != Device(storage.place):
         raise RuntimeError(
             f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
-            f'"{storage.device}".  This is no longer allowed; the devices must match.'
+            f'"{storage.place}".  This is no longer allowed; the devices must match.'
         )
     check_version(storage)
 
 
 def _replace_storage(self, array, storage):
     """Makes a tensor a view of another storage, in place."""
+    check_version(storage_of(self))
+    if allocation.on_move is not None:
+        allocation.on_move(self)
+    self._storage = storage_with(self, storage)
     self._array = array
-    self._storage = storage
-    self._base = None
-    storage.version += 1
+    self._storage.version += 1
     return self
 
 
@@ -248,7 +250,7 @@ def set_source(self, source):
 
 def _check_stored(self, source):
     """RuntimeError for a typed storage of another dtype."""
-    stored = getattr(source, "dtype", None)
+    stored = getattr(source, "_dtype", None)
     if stored is not None and stored is not self.dtype:
         raise RuntimeError(
             f"Expected a Storage of type {self.dtype.cpp_name} or an UntypedStorage, but got type {stored.scalar_name} for "
@@ -265,7 +267,7 @@ def _set_part(self, storage, storage_offset, size, stride):
     if len(steps) != len(size):
         raise RuntimeError(f"unequal size length ({len(size)}) and stride length ({len(steps)})")
     reach = reach_of(size, steps, start, dtype.itemsize)
-    if reach > storage.nbytes:
+    if reach > storage.byte_count:
         resize_storage(storage, reach)
     array = strided(memory_of(storage.owner)[0], dtype, size, steps, start)
     _replace_storage(self, _with_class(array, storage), storage)
@@ -297,7 +299,7 @@ def set_storage_part(self, source, storage_offset, size, stride):
 @composite("set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_storage(self, source):
     _check_stored(self, source)
-    return _set_part(self, source._storage, 0, (source.nbytes() // self._array.itemsize,), ())
+    return _set_part(self, source._storage, 0, (source._storage.byte_count // self._array.itemsize,), ())
 
 
 @composite("set_(Tensor(a!) self) -> Tensor(a!)", nondiff=True, samples=lambda make: [])

@@ -100,16 +100,18 @@ def slice_(self, dim, start, end, step):
         dim = normal_dim(dim, self.ndim)
         part = self[(*ALL[dim], slice(start, end, step))]
     if not part.size and self.__class__ is np.ndarray:
-        return _empty_from(self, part.shape, dim, start)
+        return _empty_from(self, part.shape, dim, start, step)
     return part if part.flags.writeable else part_of_expanded(part)
 
 
-def _empty_from(array, shape, dim, start):
+def _empty_from(array, shape, dim, start, step):
     """A view without elements that begins where a slice of a dim does, which NumPy's does not."""
     n = array.shape[dim]
     first = 0 if start is None else max(start + n, 0) if start < 0 else min(start, n)
     memory, offset = memory_of(array)
-    return strided(memory, array.dtype, shape, (0,) * len(shape), offset + first * array.strides[dim])
+    steps = list(array.strides)
+    steps[dim] *= step
+    return strided(memory, array.dtype, shape, steps, offset + first * array.strides[dim])
 
 
 slice_.vjp(
@@ -217,7 +219,8 @@ def diagonal_view(array, offset, dim1, dim2):
     view = array.diagonal(max(-outside, min(offset, outside)), first, second)
     if array.flags.writeable:
         view.flags.writeable = True
-    return view
+        return view
+    return part_of_expanded(view)
 
 
 @op(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._core.copy_on_write import own_memory
 from ..._core.storage import SHARED, Storage
 from ..._core.tensor import Tensor, storage_of
 from ..._dispatch.facts import Batching, Surface
@@ -127,13 +128,16 @@ composite(
 )
 
 
-def split_method(input: Tensor, split_size_or_sections, dim=0, *, split_size=None):
+def split_function(tensor: Tensor, split_size_or_sections, dim=0):
     """Parts of one size (the last may be smaller), or of the sizes of a list."""
-    if split_size is not None:
-        split_size_or_sections = split_size
-    if isinstance(split_size_or_sections, list | tuple):
-        return aten.split_with_sizes(input, split_size_or_sections, dim)
-    return _split(input, int(split_size_or_sections), dim)
+    return split_method(tensor, split_size_or_sections, dim)
+
+
+def split_method(self: Tensor, split_size, dim=0):
+    """Parts of one size (the last may be smaller), or of the sizes of a list."""
+    if isinstance(split_size, list | tuple):
+        return aten.split_with_sizes(self, split_size, dim)
+    return _split(self, int(split_size), dim)
 
 
 @composite("chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]", samples=lambda make: [(make(5, 4), 2)])
@@ -155,10 +159,11 @@ def chunk(self, chunks, dim):
 def _detached_parts(self, sizes, dim):
     """Narrowed tensors that share memory but are no views: each may be changed without the others' history."""
     parts, start, own = [], 0, storage_of(self)
+    own_memory(own)
     for size in sizes:
         part = _narrow(self, dim, start, size)
         part._base = None
-        part._storage = Storage(own.owner, external=own.external or SHARED, device=own.device)  # versions of its own, too
+        part._storage = Storage(own.owner, external=own.external or SHARED, device=own.place)  # versions of its own, too
         parts.append(part)
         start += size
     return tuple(parts)
@@ -373,4 +378,4 @@ _declare_splits(
 )
 
 METHODS = {"split": split_method}
-FUNCTIONS = {"split": split_method}
+FUNCTIONS = {"split": split_function}

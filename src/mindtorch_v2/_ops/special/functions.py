@@ -534,7 +534,7 @@ def logit_backward(grad_output, self, eps):
     low = 0.0 if eps is None else eps
     slope = np.divide(grad_output, np.multiply(self, np.subtract(np.array(1, self.dtype), self)))
     outside = np.array(np.nan if eps is None else 0.0, slope.dtype)
-    return np.where((self < low) | (self > 1 - low), outside, slope)
+    return np.where((self >= low) & (self <= 1 - low), slope, outside)
 
 
 def _logit_double(g, grad_output, self, eps):

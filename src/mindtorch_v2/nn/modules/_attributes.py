@@ -72,6 +72,11 @@ class AttributeMixin:
                 return members[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
+    def _show(self, name: str, member: Any) -> None:
+        """Make a member an entry of `__dict__`, unless the class has a `__getattr__` of its own, which must be asked for it."""
+        if type(self).__getattr__ is AttributeMixin.__getattr__:
+            self.__dict__[name] = member
+
     def __setattr__(self, name: str, value: Any) -> None:
         attributes = self.__dict__
         parameters = attributes.get("_parameters")
@@ -180,7 +185,8 @@ class AttributeMixin:
             for hook in _global_parameter_registration_hooks.values():
                 replaced = hook(self, name, param)
                 param = param if replaced is None else replaced
-        self._parameters[name] = self.__dict__[name] = param
+        self._parameters[name] = param
+        self._show(name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that belongs to the module's state and is no parameter; in the state dict if `persistent`."""
@@ -199,7 +205,8 @@ class AttributeMixin:
         for hook in _global_buffer_registration_hooks.values():
             replaced = hook(self, name, tensor)
             tensor = tensor if replaced is None else replaced
-        self._buffers[name] = self.__dict__[name] = tensor
+        self._buffers[name] = tensor
+        self._show(name, tensor)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule, or None for one that is left out but keeps its name."""
@@ -216,7 +223,8 @@ class AttributeMixin:
         for hook in _global_module_registration_hooks.values():
             replaced = hook(self, name, module)
             module = module if replaced is None else replaced
-        self._modules[name] = self.__dict__[name] = module
+        self._modules[name] = module
+        self._show(name, module)
 
     # ------------------------------------------------------------------ pickling
 

@@ -106,7 +106,8 @@ class ConversionMixin(AttributeMixin):
                     self._replace_parameter(name, param, changed, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
-                self._buffers[name] = self.__dict__[name] = fn(buffer)
+                self._buffers[name] = changed = fn(buffer)
+                self._show(name, changed)
         return self
 
     def _replace_parameter(self, name: str, param: Any, changed: Any, fn: Callable[[Any], Any]) -> None:
@@ -117,7 +118,8 @@ class ConversionMixin(AttributeMixin):
             param.data = changed
         else:
             kept = Parameter(changed, param.requires_grad)
-            self._parameters[name] = self.__dict__[name] = kept
+            self._parameters[name] = kept
+            self._show(name, kept)
         if grad is None:
             return
         with no_grad():

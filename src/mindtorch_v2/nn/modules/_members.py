@@ -10,7 +10,7 @@ MISSING: Any = object()
 
 
 class Members(dict[str, Any]):
-    """Members of one kind by name. Each is an entry of the module's `__dict__` as well.
+    """Members of one kind by name. Each is an entry of the module's `__dict__` as well, see `_show`.
 
     Python looks there first, so that `self.weight` costs no more than any attribute; `Module.__getattr__`
     would be many times slower. Only a weak reference to the module is held: modules stay free of cycles.
@@ -29,7 +29,9 @@ class Members(dict[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
-        self._attributes()[name] = value
+        owner = self._owner()
+        if owner is not None:
+            owner._show(name, value)
 
     def __delitem__(self, name: str) -> None:
         super().__delitem__(name)

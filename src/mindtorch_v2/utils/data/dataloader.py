@@ -42,7 +42,7 @@ class _DatasetKind:
     @staticmethod
     def create_fetcher(kind: int, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool) -> Any:
         """The function that turns indices into a batch."""
-        return make_fetcher(dataset, auto_collation, collate_fn, drop_last)
+        return make_fetcher(dataset, kind == _DatasetKind.Iterable, auto_collation, collate_fn, drop_last)
 
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
@@ -268,7 +268,9 @@ class _BaseDataLoaderIter:
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
-        self._fetch = make_fetcher(loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
+        self._fetch = _DatasetKind.create_fetcher(
+            loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
 
     def _next(self) -> Any:
         return self._fetch(next(self._indices))
@@ -302,6 +304,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     loader.num_workers,
                     self._base_seed + i,
                     loader.dataset,
+                    loader._dataset_kind == _DatasetKind.Iterable,
                     loader.collate_fn,
                     loader._auto_collation,
                     loader.drop_last,

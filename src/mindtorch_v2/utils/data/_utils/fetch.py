@@ -6,14 +6,15 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from ..dataset import IterableDataset
-
 Fetcher = Callable[[Any], Any]
 
 
-def make_fetcher(dataset: Any, batched: bool, collate: Callable[[Any], Any], drop_last: bool) -> Fetcher:
-    """The function that turns indices into a batch; StopIteration at the end of a stream."""
-    if isinstance(dataset, IterableDataset):
+def make_fetcher(dataset: Any, streams: bool, batched: bool, collate: Callable[[Any], Any], drop_last: bool) -> Fetcher:
+    """The function that turns indices into a batch; StopIteration at the end of a stream.
+
+    streams: the dataset is iterated over and not indexed. The loader says so: libraries have loaders of their own.
+    """
+    if streams:
         return _stream_fetcher(dataset, batched, collate, drop_last)
 
     def fetch(indices: Any) -> Any:

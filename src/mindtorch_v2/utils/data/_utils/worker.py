@@ -68,6 +68,7 @@ def run(
     count: int,
     seed: int,
     dataset: Any,
+    streams: bool,
     collate: Callable[..., Any],
     batched: bool,
     drop_last: bool,
@@ -91,7 +92,7 @@ def run(
     try:
         if init is not None:
             init(worker)
-        fetch = make_fetcher(dataset, batched, collate, drop_last)
+        fetch = make_fetcher(dataset, streams, batched, collate, drop_last)
     except Exception as error:
         failure = Failure(error, f"in DataLoader worker process {worker}")
     while True:
@@ -110,7 +111,7 @@ def run(
             results.put((number, failure, None))
             continue
         if indices == "resume":  # a new epoch of a persistent worker
-            fetch = make_fetcher(dataset, batched, collate, drop_last)
+            fetch = make_fetcher(dataset, streams, batched, collate, drop_last)
             continue
         if recording is not None:
             recording.begin(worker)
