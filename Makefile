@@ -35,7 +35,7 @@ QUICK := $(addprefix tests/mindtorch_v2/,autograd core dispatch func nn optim op
 	$(addprefix profiler/,assembly recording retention store views)) \
 	--deselect tests/mindtorch_v2/ops/test_registry.py::test_second_derivative
 
-.PHONY: help demo test quick test-all lint format bench compare fuzz-programs attack soak docs stubs reference site clean interop ecosystem ecosystem-record
+.PHONY: help demo test quick test-all lint format bench compare fuzz-programs attack planted soak docs stubs reference site clean interop ecosystem ecosystem-record
 .NOTPARALLEL:
 
 help:
@@ -48,10 +48,11 @@ help:
 	@echo "make bench   time profiler, dispatch and training against the stored figures, or TORCH_PYTHON=/path/to/python's torch"
 	@echo "make compare every op with PyTorch's own samples, in TORCH_PYTHON=/path/to/python's torch and here"
 	@echo "make fuzz-programs  random programs in TORCH_PYTHON=/path/to/python's torch and here (PROGRAMS=100000, SEED=1)"
-	@echo "make interop open traces in TensorBoard's plugin, HolisticTraceAnalysis, VizTracer and speedscope (needs the network)"
+	@echo "make interop open traces in TensorBoard's plugin, HolisticTraceAnalysis, VizTracer and speedscope; a notebook, an MCP client (needs the network)"
 	@echo "make ecosystem  libraries that use torch, as they are, on this runtime (needs the network)"
 	@echo "make ecosystem-record  write down what they give with TORCH_PYTHON=/path/to/python's torch"
 	@echo "make attack  try to break each promise of docs/reliability.md at length; a line for each, held or broken"
+	@echo "make planted record programs with a known problem and programs without; the advice names each, and nothing else"
 	@echo "make soak    what takes long: kills, ten million ops, fuzzing, threads (SOAK_MINUTES=30)"
 	@echo "make docs    record the demo and write docs/commands, its pictures and the parity table (needs Chromium)"
 	@echo "make stubs   write the type stubs from the list of ops"
@@ -102,6 +103,9 @@ fuzz-programs: $(RUN)
 
 attack: $(DEV)
 	$(BIN)/python tests/attack/run.py $(ATTACK_ARGS)
+
+planted: $(DEV)
+	$(BIN)/python tests/planted/run.py $(PLANTED_ARGS)
 
 soak: $(DEV)
 	MACHINE_RUNS=10000 $(BIN)/python -m pytest -q -n 2 tests/mindtorch_v2/profiler/session/test_lifecycle_machine.py
@@ -164,7 +168,7 @@ $(SITE): pyproject.toml $(MADE)
 $(INTEROP)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(INTEROP)/venv
 	$(INTEROP)/venv/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[interop]'
-	if command -v npm > /dev/null; then npm install --prefix $(INTEROP) --no-audit --no-fund --silent speedscope@1; fi
+	if command -v npm > /dev/null; then npm install --prefix $(INTEROP) --no-audit --no-fund --silent speedscope@1 axe-core@4; fi
 	@touch $@
 
 $(ECOSYSTEM)/.installed: tests/ecosystem/libraries.txt tests/ecosystem/install.py

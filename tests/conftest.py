@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
+
+os.environ["MTPROF_CACHE"] = "off"  # commands that tests run leave nothing in the user's cache folder
 
 BACKEND, DRIVER = "mindtorch_v2._backends.npu.backend", "mindtorch_v2._backends.npu.driver"
 

@@ -33,9 +33,16 @@ RUNS = (1, 2, 3, 4)  # of each
 CUT = f"{DEMO}/cut.json"  # the beginning of the trace, for `mtprof repair`
 MOST_LINES = 24
 # file -> section of the report, and how much of it is shown
-PICTURES = {"report.png": ("Overview", 660), "timeline.png": ("Timeline", 620), "memory.png": ("Memory", 600)}
+PICTURES = {
+    "report.png": ("Overview", 660),
+    "timeline.png": ("Timeline", 620),
+    "memory.png": ("Memory", 600),
+    "source.png": ("Source", 790),
+    "roofline.png": ("Roofline", 790),
+}
 # Wide enough for usage lines; one BLAS thread, because two that wait for each other on a busy machine distort times.
-ENVIRONMENT = {"COLUMNS": "120", "OPENBLAS_NUM_THREADS": "1"}
+CEILINGS = f"{DEMO}/ceilings.json"
+ENVIRONMENT = {"COLUMNS": "120", "OPENBLAS_NUM_THREADS": "1", "MTPROF_CEILINGS": str(ROOT / CEILINGS)}
 
 # For `mtprof advice`: two things that cost time.
 WASTEFUL = f"{DEMO}/wasteful.py"
@@ -72,7 +79,8 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "profile is written also when it raises or is ended by Ctrl-C or SIGTERM; if nothing was recorded, no file is "
         "written, and a line says so. All threads are recorded. `--as-torch` lets `import torch` in the script mean this "
         "package; `--torch` records the PyTorch that is installed, by its own `torch.profiler`. With "
-        "`--schedule` a step is one `step()` of an optimizer. The ending of `-o` chooses the format: `.mtp` "
+        "`--schedule` a step is one `step()` of an optimizer. `--listen PORT` serves a page about the run while it lasts, see "
+        "[Operate](../operate.md). The ending of `-o` chooses the format: `.mtp` "
         "(the saved profile, from which all other commands work), `.json`, `.json.gz` or `.html`.",
         None,
     ),
@@ -98,14 +106,24 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "and what memory was used for; of other recordings only that much is known as was freed meanwhile.",
         ["memory", PROFILE, "-n", "8"],
     ),
+    "device": (
+        "What ran on a GPU or NPU, from a trace of PyTorch or a recording of this package: how busy it was, occupancy and "
+        "tensor cores where the trace tells, kernels with launch geometry and the op that launched them, bandwidth of "
+        "copies, how long work waited between launch and start. Steps are divided by what they waited for: the device's "
+        "work first, then what the host did while the device was idle. `profiler.analysis.device_time` has the same as "
+        "functions of a store.",
+        None,
+    ),
     "flops": (
         "Floating point operations by operator and the speed they were done at: as recorded with `--flops` or "
-        "`with_flops=True`, or worked out from input shapes, as for PyTorch's traces, which have no FLOPs.",
+        "`with_flops=True`, or worked out from input shapes, as for PyTorch's traces, which have no FLOPs. "
+        "Calls that launched kernels count with the kernels' time.",
         ["flops", PROFILE, "-n", "8"],
     ),
     "advice": (
-        "Rules look for what usually costs time or memory: waiting for the data loader, values read from tensors inside the "
-        "loop, many tiny ops, copies, mixed floating types, unused history or gradients, an optimizer that goes "
+        "Rules look for what usually costs time or memory: waiting for the data loader, Python code between ops, loops over "
+        "rows and ops that are repeated, values read from tensors inside the loop, many tiny ops, copies, conversions, tensors "
+        "that grow, mixed floating types, a device that idles, unused history or gradients, an optimizer that goes "
         "parameter by parameter, memory that grows, pauses of the garbage collector. Each finding names its evidence, the "
         "line of your code if stacks were recorded, and an estimate of the gain.",
         ["advice", f"{DEMO}/wasteful.mtp"],
@@ -138,6 +156,62 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "`saved`.",
         ["convert", PROFILE, "--to", "speedscope", "-o", f"{DEMO}/profile.speedscope.json"],
     ),
+    "lines": (
+        "The program's own code, with figures beside each line (recorded with `--stack` or `with_stack=True`). `total` is "
+        "the time while the line was on the stack, `self` while it was the innermost line of the program: whatever a library "
+        "does belongs to the line that called it. `Python` is the part of `self` between calls, in Python itself: it is "
+        "placed on the first loop between the two calls around it, else on the first line between them, else on the line of "
+        "the later call. `backward` is the time of the backward nodes of the line's ops, which ran in `loss.backward()`. "
+        "`memory` is what was allocated, `calls` what the line called itself.\n\n"
+        "The program's own are files outside of this package, of torch, of installed packages and of the standard library. A "
+        "recording notes where each file was and a digest of it; the text is read when it is shown, and a file that is "
+        "missing or has changed since is called so. Traces of PyTorch know functions, not lines: their figures stand where a "
+        "function is defined.\n\n"
+        "![The section Source of the report](../images/source.png)",
+        ["lines", PROFILE, "--file", "train_gpt.py"],
+    ),
+    "ceilings": (
+        "Measures what this machine can do: how fast it copies memory (256 MB, and 256 KB in a cache) and multiplies matrices "
+        "of 1024 x 1024, each by the fastest of repeated runs, in a few seconds. The figures are kept in a file "
+        "(`$MTPROF_CEILINGS`, else in the user's cache folder), where `mtprof roofline` and the report find them. Set "
+        "`OPENBLAS_NUM_THREADS` as in the program that they are for.",
+        ["ceilings", "-o", CEILINGS],
+    ),
+    "replay": (
+        "Writes one recorded call of an op (recorded with `--shapes` or `record_shapes=True`) as a script that makes tensors "
+        "of the same shapes, strides and types, calls the op and prints its time. The script needs nothing of this package: "
+        "`python addmm.py torch` calls PyTorch's op, `python addmm.py mindtorch_v2` that of this package. The event is the "
+        "name of an op, of which the longest call is taken, or an id of `mtprof sql`. Values are random, and zero where they "
+        "are whole numbers, so that indices are valid; texts and the types of tensors in lists are not recorded. Of the 48 "
+        "ops of the demo, 48 scripts run with this package and with PyTorch 2.13.",
+        ["replay", PROFILE, "aten::addmm", "-o", f"{DEMO}/addmm.py"],
+    ),
+    "what-if": (
+        "Replays a recording with some of its ops faster. Without `--op` it lists the critical path: what a step would be "
+        "shorter by if it took no time. With `--op` a step is computed anew: work of a device follows its launch and the "
+        "work before it in its stream, a host call that waits for a device follows what it waited for, a thread that works "
+        "while the main thread waits in Python holds it up. An op counts with all that it called and launched; the cost of "
+        "recording is part of the times.\n\n"
+        "`mtprof run --virtual-speedup aten::gelu=2x train.py` checks such a prediction in a real run, as a causal profiler "
+        "does: it records nothing, and in every second step makes all *but* the op twice as slow, by waiting after it, and "
+        "halves the time. Steps with and without take turns, so that a machine whose speed changes misleads neither; the "
+        "result is the lower quartile of each, with an interval. The thread that runs the script is slowed down, not others "
+        "and not devices.\n\n"
+        "One such check: a program of two ops that sleep for 60 and 80 ms, the first 2x faster, on a machine with much other "
+        "work. Predicted -21.9 %, measured -18.4 % (95 % interval -22.0 % to -17.4 %) in 24 steps. With shorter steps and "
+        "real ops on that machine it was off by 10 % of the step and more, and so was a control with an op that never runs, "
+        "which should give 0 %: check with such a control first, on a machine that does nothing else.",
+        ["what-if", PROFILE, "--op", "aten::gelu", "--op", "aten::gelu_backward"],
+    ),
+    "roofline": (
+        "FLOPs beside the bytes that an op must move: those of its inputs, once more for those it writes to, and of the "
+        "memory it allocates for its result (recorded with `--shapes --memory`, best with `--flops`). Few FLOPs per byte, "
+        "and memory is the limit; many, and computing is. `of limit` says how much of the machine's ceiling was reached, as "
+        "measured by [`mtprof ceilings`](ceilings.md); more than 100 % of the memory's means that the tensors were in a "
+        "cache. Views move nothing and are left out.\n\n"
+        "![The section Roofline of the report](../images/roofline.png)",
+        ["roofline", PROFILE, "--ceilings", CEILINGS, "-n", "10"],
+    ),
     "sql": (
         "Any question about a recording as a statement of DuckDB (extra `sql`: `pip install 'mindtorch_v2[sql]'`). Two tables "
         "are there: `events`, a row for each event with `id` and `parent_id` to join them by, `name`, `kind`, `step`, "
@@ -160,6 +234,39 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "Reads a file that was cut off or damaged as far as it goes, and writes what was found as a whole saved profile. It "
         "says what was recovered and what was lost. The other commands read such files, too.",
         ["repair", CUT, "-o", f"{DEMO}/repaired.mtp"],
+    ),
+    "top": (
+        "Looks at a process that runs, once a second: steps a second, and what each op took since the last look. The process "
+        "must be armed: started with `MTPROF=arm`, or by `profiler.arm()` in it. It counts only while it is looked at, in "
+        "constant memory; Ctrl-C ends both. See [Operate](../operate.md).",
+        None,
+    ),
+    "attach": (
+        "Has an armed process (`MTPROF=arm`, or `profiler.arm()`) record itself, all threads, for so many steps or seconds. "
+        "The process writes the file, a saved profile with steps, and the command ends when it is complete, with its name on "
+        "standard output. If the command is ended, the recording is, too. See [Operate](../operate.md).",
+        None,
+    ),
+    "history": (
+        "One line for each recording of a folder, in the order in which they were recorded, or of the commits that a range "
+        "of git has (`--git v1.0..main`: files named by a commit, such as `4f2c1e9.mtp`): the time of a step (the lower "
+        "quartile, as `mtprof diff` compares it), ops in a step, the peak of memory, and whether the step changed beyond "
+        "doubt since the one before, with the op that changed most. `--html` writes a page with charts, which needs neither "
+        "script nor network. See [Performance in CI](../ci.md).",
+        None,
+    ),
+    "mcp": (
+        "Serves the commands that read recordings over the Model Context Protocol (extra `mcp`: `pip install "
+        "'mindtorch_v2[mcp]'`), on standard input and output: a tool for each, with the same answers as `--json`. Only "
+        "recordings below `--folder` can be read, and nothing can be written. See "
+        "[For programs](../json.md#for-agents-and-editors).",
+        None,
+    ),
+    "push": (
+        "Sends the statistics of a recording to Prometheus' Pushgateway (`prometheus`: a PUT of its text) or an OpenTelemetry "
+        "collector (`otlp`: a POST of OTLP's JSON), or the profile itself to what reads pprof (`pprof`: a POST of the gzipped "
+        "file). Without `--to` it is printed. A job that runs sends its own: see [Operate](../operate.md).",
+        None,
     ),
     "demo": (
         "Records a small training run, writes its profile, trace and report, and says how to look at them. It needs no "
@@ -240,6 +347,7 @@ def index() -> str:
 
 def record() -> None:
     """Run the demo, and record the profiles for `mtprof advice` and `mtprof diff`."""
+    run("-m", "mindtorch_v2.profiler", "ceilings")
     run(SCRIPT, "--out", DEMO)
     whole = (ROOT / DEMO / "trace.json").read_bytes()
     (ROOT / CUT).write_bytes(whole[: len(whole) // 2])

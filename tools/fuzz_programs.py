@@ -29,7 +29,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from random_programs.compare import INTO_EMPTY, INTO_OPERAND, INTO_PART, Difference, first_difference, op_of
+from random_programs.compare import INTO_EMPTY, INTO_OPERAND, INTO_PART, NOT_FINITE, Difference, first_difference, op_of
 from random_programs.generate import make_program
 from random_programs.machine import run_program
 from random_programs.render import source
@@ -114,15 +114,15 @@ def recorded(path: Path) -> Iterator[list[Any]]:
 
 
 def meant() -> list[tuple[str, str, str]]:
-    """Patterns of (op, kind, dtype) of differences that are there on purpose. A kind covers those that say more after a comma
-    of the memory that `out=` looks at."""
+    """Patterns of (op, kind, dtype) of differences that are there on purpose. A kind covers those that say more after a comma,
+    of the memory that `out=` looks at or of values that are not finite."""
     lines = [line for line in MEANT.read_text().splitlines() if line.strip() and not line.startswith("#")]
     return [tuple(part.strip() for part in line.split("|")[:3]) for line in lines]  # type: ignore[misc]
 
 
 def is_meant(patterns: Iterable[tuple[str, str, str]], difference: Difference) -> bool:
     kind = difference.kind
-    kinds = {kind, kind.removesuffix(INTO_OPERAND), kind.removesuffix(INTO_PART), kind.removesuffix(INTO_EMPTY)}
+    kinds = {kind, *[kind.removesuffix(more) for more in (INTO_OPERAND, INTO_PART, INTO_EMPTY, NOT_FINITE)]}
     op = difference.op.removesuffix(" (no_grad)")
     return any(all(map(fnmatch.fnmatchcase, (op, one, difference.dtype), pattern)) for pattern in patterns for one in kinds)
 

@@ -123,6 +123,7 @@ PROPERTIES = {
     "real": "Tensor",
     "requires_grad": "_bool",
     "retains_grad": "_bool",
+    "volatile": "_bool",
 }
 PROPERTIES |= {
     f"is_{name}": "_bool"

@@ -24,9 +24,14 @@ Program = Callable[[Callable[[], None]], None]
 OPTIONS: dict[str, Any] = {"record_shapes": True, "profile_memory": True}
 
 
+_warm: list[Program] = []
+
+
 def advice_for(program: Program, **options: Any) -> list[str]:
     """The rules that fire on a recording of a program. What it does only once, such as compiling its ops, is not in it."""
-    program(lambda: None)
+    if program not in _warm:
+        program(lambda: None)
+        _warm.append(program)
     gc.collect()
     with profile(**options) as prof:
         program(prof.step)
@@ -114,7 +119,7 @@ def gradient_of_a_function(step: Callable[[], None]) -> None:
 
 def linear_algebra(step: Callable[[], None]) -> None:
     x = torch.randn(120, 120)
-    for _ in range(20):
+    for _ in range(10):
         torch.linalg.solve(x @ x.T + torch.eye(120), x)
 
 
@@ -127,8 +132,8 @@ def power_iteration(step: Callable[[], None]) -> None:
 
 
 def detached_parameters(step: Callable[[], None]) -> None:
-    weight = nn.Parameter(torch.randn(120, 120))
-    for _ in range(30):
+    weight = nn.Parameter(torch.randn(100, 100))
+    for _ in range(15):
         torch.linalg.qr(weight.detach())
 
 
@@ -165,7 +170,7 @@ def random_numbers(step: Callable[[], None]) -> None:
 
 def double_precision(step: Callable[[], None]) -> None:
     x = torch.randn(300, 300, dtype=torch.float64)
-    for _ in range(20):
+    for _ in range(10):
         (x @ x) * 0.5
 
 
@@ -190,7 +195,7 @@ class _Ready(Dataset):
 def loads_in_time(step: Callable[[], None]) -> None:
     weight = torch.randn(512, 2048)
     for batch in DataLoader(_Ready(), batch_size=16):
-        for _ in range(20):
+        for _ in range(5):
             (batch @ weight) @ weight.T
         step()
 
@@ -244,7 +249,7 @@ def waits_for_data(step: Callable[[], None], ns: int) -> None:
 
 
 def reads_values(step: Callable[[], None], reads: int) -> None:
-    x = torch.randn(300, 300)
+    x = torch.randn(500, 500)
     for _ in range(6):
         total = (x * x).sum()
         for _ in range(reads):
@@ -322,7 +327,7 @@ def keeps_results(step: Callable[[], None], size: int) -> None:
 
 def collects_garbage(step: Callable[[], None], rings: int) -> None:
     x = torch.randn(100, 100)
-    for _ in range(8):
+    for _ in range(5):
         for _ in range(rings):
             ring: list[Any] = []
             ring.append(ring)

@@ -23,20 +23,28 @@ TORCH_FAILS = (
     "invalid python storage",
     "the derivative for 'inplace version",
     "does not support automatic differentiation for outputs with complex dtype",
+    "Autograd not support dtype",  # of integers that it let require grad
     "unsupported operand type(s) for *: 'NoneType'",  # a hook gets None for one of several results
 )
+# Words of a refusal here: some of torch's ops write several elements into one place.
+REPEATED = "more than one element of the written-to tensor refers to a single memory location"
+OVERLAPPING = "some elements of the input tensor and the written-to tensor"
+
 # Words of refusals that are kinds of their own: what torch forbids and this package has no need to.
 KINDS = {
     "modified by an inplace operation": "accepts, saves less",
     "returns multiple views": "accepts, one of several views",
+    "was created in no_grad mode": "accepts, view made in no_grad",
+    OVERLAPPING: "accepts, overlapping memory",
+    "not implemented for 'ComplexHalf'": "accepts, complex32",
 }
 
 
-# Words of a refusal here: some of torch's ops write several elements into one place.
-REPEATED = "more than one element of the written-to tensor refers to a single memory location"
 # What is added to a kind where `out=` looks at memory that matters otherwise: it is an operand itself, it is a view that shares
 # memory with one, so that kernels may read what they wrote, or a view without elements, which is given some.
 INTO_OPERAND, INTO_PART, INTO_EMPTY = ", into an operand", ", into a part of an operand", ", into an empty view"
+# What is added where only those values differ that are infinite or nan in torch.
+NOT_FINITE = ", not finite"
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,8 @@ def op_of(statement: Statement) -> str:
     """How findings name a statement."""
     do, name = statement["do"], statement.get("name", "")
     text = {"operator": f"operator {name}", "inplace_operator": f"operator {name}", "out": f"{name}(out=)"}.get(do, name or do)
+    if name.startswith(("var", "std")) and statement["args"][1:] == [[]]:
+        text += " (no dims)"
     return f"{text} (no_grad)" if statement.get("no_grad") else text
 
 
@@ -79,6 +89,16 @@ def close(wanted: list[Any], got: list[Any], dtype: str, exact: bool) -> bool:
     return True
 
 
+def _finite_ones_agree(wanted: list[Any], got: list[Any], dtype: str) -> bool:
+    """Whether values agree wherever those of torch are finite; for complex numbers both parts count."""
+    if dtype not in TOLERANCE or len(wanted) != len(got):
+        return False
+    width = 2 if dtype in COMPLEX else 1
+    finite = [all(map(math.isfinite, wanted[at : at + width])) for at in range(0, len(wanted), width)]
+    kept = [[one for at, one in enumerate(values) if finite[at // width]] for values in (wanted, got)]
+    return close(*kept, dtype, False)
+
+
 def strides_differ(wanted: list[Any], got: list[Any]) -> bool:
     """Whether elements lie elsewhere: strides of dims of one element, and of tensors of at most one, mean nothing."""
     if 0 in wanted[1]:
@@ -100,6 +120,8 @@ def described_difference(wanted: list[Any], got: list[Any], exact: bool, compute
             if part == "is_leaf" and one[part] == "RuntimeError":
                 part = "is_leaf refused"
                 two[part], one[part] = two["is_leaf"], one["is_leaf"]
+            if part == "values" and _finite_ones_agree(one[part], two[part], one["dtype"]):
+                return part + NOT_FINITE, f"{two[part]!r:.200}, not {one[part]!r:.200}"
             return part, f"{two[part]!r:.200}, not {one[part]!r:.200}"
     return None
 
@@ -169,13 +191,15 @@ def outcome_difference(
     theirs, ours = wanted.get("error"), got.get("error")
     if theirs and any(words in theirs[1] for words in TORCH_FAILS):
         return "torch fails", f"torch: {theirs[1]}"
+    forbidden = next((kind for words, kind in KINDS.items() if words in theirs[1]), "") if theirs else ""
     if theirs and not ours:
-        kind = next((kind for words, kind in KINDS.items() if words in theirs[1]), "accepts")
-        return kind, f"torch: {theirs[0]}: {theirs[1]}"
+        return forbidden or "accepts", f"torch: {theirs[0]}: {theirs[1]}"
     if ours and not theirs:
-        return "raises, repeated memory" if REPEATED in ours[1] else "raises", f"{ours[0]}: {ours[1]}"
+        more = ", repeated memory" if REPEATED in ours[1] else ", overlapping memory" if OVERLAPPING in ours[1] else ""
+        return f"raises{more}", f"{ours[0]}: {ours[1]}"
     if theirs and ours and theirs[0] != ours[0]:
-        return "error class", f"{ours[0]}: {ours[1]!r:.150}, not {theirs[0]}: {theirs[1]!r:.150}"
+        # What is not forbidden here may be refused for the next reason.
+        return forbidden or "error class", f"{ours[0]}: {ours[1]!r:.150}, not {theirs[0]}: {theirs[1]!r:.150}"
     if theirs and ours and messages and theirs[1] != ours[1]:
         return "message", f"{ours[1]!r}, not {theirs[1]!r}"
     exact = statement.get("name", statement["do"]).rstrip("_") in EXACT or statement["do"] in ("input", "get", "set")
@@ -194,7 +218,7 @@ def outcome_difference(
     return None
 
 
-def gradients_difference(wanted: dict[str, Any], got: dict[str, Any]) -> tuple[str, str] | None:
+def gradients_difference(wanted: dict[str, Any], got: dict[str, Any], computed: str) -> tuple[str, str] | None:
     for label in sorted(wanted.keys() | got.keys()):
         if label not in wanted or label not in got:
             return "gradient", f"t{label.replace('.', '_')}.grad is there {'here' if label in got else 'in torch'} only"
@@ -202,7 +226,7 @@ def gradients_difference(wanted: dict[str, Any], got: dict[str, Any]) -> tuple[s
         for at, part in enumerate(("dtype", "shape", "requires_grad")):
             if one[at] != two[at]:
                 return f"gradient {part}", f"t{label.replace('.', '_')}.grad: {two[at]}, not {one[at]}"
-        if not close(one[3], two[3], one[0], False):
+        if not close(one[3], two[3], coarser(one[0], computed), False):
             return "gradient values", f"t{label.replace('.', '_')}.grad: {two[3]!r:.200}, not {one[3]!r:.200}"
     return None
 
@@ -253,7 +277,9 @@ def first_difference(
             overwrite(machine, label, described)
     if any("error" in outcome and one["do"] in ("backward", "grad") for one, outcome in zip(program, outcomes, strict=True)):
         return None  # which gradients were there when a backward pass failed is a matter of order
-    found = gradients_difference(gradients, machine.finish())
+    dtypes = [Machine.dtype(tensor) for tensor in machine.tensors.values()]
+    coarsest = max((dtype for dtype in dtypes if dtype in TOLERANCE), key=TOLERANCE.__getitem__, default="")
+    found = gradients_difference(gradients, machine.finish(), coarsest)
     return Difference(len(program), "gradient", found[0], "", found[1]) if found else None
 
 

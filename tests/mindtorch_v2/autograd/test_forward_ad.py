@@ -247,3 +247,22 @@ def test_tangents_of_their_own_can_be_differentiated():
 
 def test_results_that_do_not_depend_on_a_dual_have_no_tangent():
     assert [t is None for t in tangents(torch.linalg.lu, A, T)] == [True, False, False]
+
+
+def test_the_text_of_a_dual_tensor_has_its_tangent():
+    with fw.dual_level():
+        plain = torch.ones(2)
+        dual = fw.make_dual(plain, torch.zeros(2))
+        primal, tangent = fw.unpack_dual(dual)
+        assert "tangent=tensor([0., 0.])" in repr(dual) and "tangent=tensor([0., 0.])" in repr(dual * 2)
+        assert not any("tangent=" in repr(each) for each in (plain, primal, tangent))
+    assert "tangent=" not in repr(dual)
+
+
+def test_resize_of_earlier_releases_keeps_the_elements():
+    x = torch.arange(6.0, requires_grad=True)
+    y = torch.autograd._functions.Resize.apply(x, (2, 3))
+    (y * torch.arange(6.0).view(2, 3)).sum().backward()
+    assert y.shape == (2, 3) and x.grad.tolist() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(RuntimeError, match=r"requested resize to 4 \(4 elements in total\)"):
+        torch.autograd._functions.Resize.apply(x, (4,))

@@ -251,3 +251,57 @@ def test_a_leaf_may_be_written_without_grad():
     with torch.no_grad():
         x.sub_(0.25)
     assert x.tolist() == [0.75, 0.75] and x.is_leaf and x.requires_grad
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        torch.view_as_complex,
+        lambda b: torch.view_as_complex(b).reshape(4),
+        lambda b: torch.view_as_complex(b)[0],
+        lambda b: torch.view_as_complex(b).real,
+        lambda b: torch.view_as_complex(b).conj(),
+        lambda b: torch.view_as_real(torch.view_as_complex(b)).view(8),
+    ],
+)
+def test_writing_through_a_complex_view_of_real_numbers(view):
+    x = torch.randn(2, 2, 2, dtype=torch.float64, requires_grad=True)
+
+    def scaled(values):
+        values.mul_(2)
+        return values
+
+    def weighted(values):
+        return (values * (3 + 4j if values.is_complex() else 3)).abs().pow(2).sum()
+
+    (written,) = torch.autograd.grad(weighted(scaled(view(x.clone()))), x)
+    (computed,) = torch.autograd.grad(weighted(view(x.clone()) * 2), x)
+    assert torch.allclose(written, computed)
+
+
+VIEWS = [
+    "x.t()",
+    "x.T",
+    "x.chunk(2)[0]",
+    "x.split(1)[0]",
+    "x[0]",
+    "x.view(4)",
+    "x.reshape(4)",
+    "x.unbind()[1]",
+    "x.movedim(0, 1)",
+]
+
+
+@pytest.mark.parametrize("taken", VIEWS)
+def test_a_view_taken_in_no_grad_requires_grad_and_leads_nowhere(taken):
+    x = torch.ones(2, 2, requires_grad=True)
+    with torch.no_grad():
+        view = eval(taken)
+    assert view.requires_grad and view.is_leaf and view._base is x
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
+        view.sum().detach()  # computing with it is no error
+        view.backward(torch.ones_like(view))
+    result = (view * 2).sum()
+    assert torch.autograd.grad(result, [view], allow_unused=True, retain_graph=True) == (None,)
+    with pytest.raises(RuntimeError, match="appears to not have been used"):
+        torch.autograd.grad(result, [view])

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2._core import dtype as dtypes
 from mindtorch_v2._core.dtype import DIM_TENSOR, NUMBER, ZERO_DIM_TENSOR, by_name
 
@@ -484,3 +485,20 @@ def test_limits_compare_by_dtype_and_are_read_only():
 def test_limits_of_the_wrong_kind(call, message):
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_subclasses_show_their_memory_unless_they_take_over_ops():
+    class Named(torch.Tensor):
+        pass
+
+    class Taking(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    plain = torch.ones(2)
+    shown = plain.as_subclass(Named).numpy()
+    shown[0] = 5
+    assert plain.tolist() == [5, 1]
+    with pytest.raises(RuntimeError, match=r"\.numpy\(\) is not supported for tensor subclasses"):
+        plain.as_subclass(Taking).numpy()

@@ -47,3 +47,18 @@ def test_a_result_can_be_viewed_where_torch_can_view_it():
         (x.t() + y).view(-1)
     with pytest.raises(RuntimeError, match="view size is not compatible"):
         (x.t() * 2 + y).view(-1)
+
+
+@pytest.mark.parametrize(
+    ("order", "strides"),
+    [
+        ((0, 2, 1, 3), (24, 6, 24, 1)),
+        ((0, 3, 2, 1), (24, 1, 6, 24)),
+        ((2, 0, 1, 3), (6, 24, 24, 1)),
+        ((3, 2, 1, 0), (1, 6, 24, 24)),
+    ],
+)
+def test_dims_of_one_element_lie_outside_as_in_torch(order, strides):
+    x = torch.zeros(1, 1, 4, 12)[:, :, :, ::2].permute(order)
+    assert torch.exp(x).stride() == torch.add(x, x).stride() == torch.eq(x, x).stride() == strides
+    assert torch.exp(x, out=torch.empty(0)).stride() == strides

@@ -9,6 +9,7 @@ import io
 import pickle
 import threading
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -275,6 +276,7 @@ def test_a_view_of_a_target_shows_what_was_written():
     assert view.tolist() == [2, 2] and view._is_view()
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 def test_storages_grow_and_shrink_with_their_tensors():
     x = torch.arange(3.0)
     view = x[:2]
@@ -503,3 +505,23 @@ def test_the_one_view_of_memory_checks_its_numbers():
     assert not strided(memory, np.dtype(np.uint8), (2, 2), (0, 1)).flags.writeable
     with pytest.raises(RuntimeError, match="out of bounds for storage of size 6"):
         strided(memory, np.dtype(np.uint16), (2, 2), (2, 2), 1)
+
+
+def test_copies_have_gradients_of_tensors_that_do_not_require_them():
+    x = torch.zeros(2)
+    x.grad = torch.ones(2)
+    copied = copy.deepcopy([x, x.grad])
+    assert copied[0].grad is copied[1] and copied[1].tolist() == [1, 1] and not copied[0].requires_grad
+
+
+def test_tensors_from_weak_references_are_whole():
+    x = torch.ones(2)
+    reference = weakref.ref(x)
+    x._fix_weakref()
+    assert reference() is x and isinstance(x, torch._C.TensorBase) and issubclass(torch.Tensor, torch._C.TensorBase)
+    del x
+    assert reference() is None
+    with pytest.raises(RuntimeError, match="Cannot directly construct TensorBase"):
+        torch._C.TensorBase()
+    with pytest.raises(RuntimeError, match="Cannot subclass _TensorBase directly"):
+        type("Mine", (torch._C.TensorBase,), {})

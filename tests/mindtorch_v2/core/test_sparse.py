@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 import mindtorch_v2 as torch
@@ -89,3 +91,38 @@ def test_what_is_not_there_says_so():
     with pytest.raises(NotImplementedError, match=r"aten::exp.*SparseCPU"):
         torch.exp(make())
     assert "layout=torch.sparse_coo" in repr(make())
+
+
+def test_gradients_of_sparse_leaves():
+    leaf = torch.tensor([[0.0, 1.0], [2.0, 0.0]]).to_sparse().requires_grad_()
+    assert leaf.requires_grad and leaf.is_leaf and leaf.grad is None
+    torch.sparse.mm(leaf, torch.eye(2)).sum().backward()
+    torch.sparse.mm(leaf, torch.eye(2) * 3).sum().backward()
+    assert leaf.grad.is_sparse and leaf.grad.indices().tolist() == [[0, 1], [1, 0]] and leaf.grad.values().tolist() == [4, 4]
+    assert not leaf.detach().requires_grad and not leaf.mul(2).is_leaf
+    leaf.grad = None
+    assert leaf.grad is None
+    leaf.to_dense().pow(2).sum().backward()
+    assert leaf.grad.values().tolist() == [2, 4]
+    with pytest.raises(RuntimeError, match="data of a different type"):
+        leaf.grad = torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match="data of a different size"):
+        leaf.grad = torch.ones(3, 3).to_sparse()
+    assert not leaf.requires_grad_(False).requires_grad
+
+
+def test_sparse_tensors_are_converted_by_their_values():
+    x = torch.tensor([[0.0, 1.5]]).to_sparse()
+    assert x.half().is_sparse and x.half().dtype is torch.float16 and x.long().values().tolist() == [1]
+    assert x.double().to_dense().tolist() == [[0.0, 1.5]] and x.float() is x
+
+
+def test_copies_of_sparse_tensors_have_their_gradients():
+    given, leaf = torch.eye(2).to_sparse(), torch.eye(2).to_sparse().requires_grad_()
+    given.grad = torch.eye(2).to_sparse()
+    leaf.to_dense().sum().backward()
+    copies = copy.deepcopy([given, given.grad, leaf, torch.eye(2).to_sparse_csr()])
+    assert copies[0].grad is copies[1] and copies[2].requires_grad and copies[2].grad.values().tolist() == [1, 1]
+    assert copies[3].layout is torch.sparse_csr and copies[3].to_dense().tolist() == [[1, 0], [0, 1]]
+    copies[0].values().zero_()
+    assert given.values().tolist() == [1, 1]

@@ -11,6 +11,8 @@ import pytest
 
 import mindtorch_v2 as torch
 
+pytestmark = pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+
 LEGACY = {
     "FloatStorage": torch.float32,
     "DoubleStorage": torch.float64,
@@ -127,7 +129,18 @@ def test_questions(x):
         (lambda s, u: torch.UntypedStorage(torch.ones(2)), RuntimeError, "Expected a sequence type, but got Tensor"),
         (lambda s, u: s.copy_(torch.FloatStorage(2)), RuntimeError, "self was 24 bytes but src was 8 bytes"),
         (lambda s, u: u.resize_(-1), RuntimeError, "called with negative number: 18446744073709551615"),
-        (lambda s, u: torch.UntypedStorage(2, device="meta"), NotImplementedError, "meta"),
+        (lambda s, u: torch.UntypedStorage(2, device="xla"), RuntimeError, "Storage device not recognized: xla"),
+        (lambda s, u: torch.TypedStorage(0, wrap_storage=u, dtype=torch.int8), RuntimeError, "No positional arguments"),
+        (lambda s, u: torch.TypedStorage(wrap_storage=u, dtype=0), TypeError, "Argument 'dtype' must be torch.dtype"),
+        (lambda s, u: torch.TypedStorage(wrap_storage=s, dtype=torch.int8), TypeError, "must be UntypedStorage"),
+        (lambda s, u: torch.FloatStorage(dtype=torch.float32), RuntimeError, "'dtype' cannot be specified"),
+        (lambda s, u: torch.FloatStorage(other=1), TypeError, "unexpected keyword argument 'other'"),
+        (lambda s, u: torch.storage._LegacyStorage(), RuntimeError, "Only child classes of _LegacyStorage"),
+        (lambda s, u: torch._C.StorageBase(), RuntimeError, "Cannot directly construct StorageBase"),
+        (lambda s, u: s.fill_(s), RuntimeError, "cannot set item with value type"),
+        (lambda s, u: torch.cuda.FloatStorage.from_buffer(), RuntimeError, "Not available for CUDA storage"),
+        (lambda s, u: torch.cuda.FloatStorage(2), AssertionError, "not compiled with CUDA"),
+        (lambda s, u: torch.ones(1).type(torch.cuda.FloatTensor), TypeError, "not compiled with CUDA"),
         (lambda s, u: torch.FloatStorage.from_buffer(b"abcd"), RuntimeError, "missing required argument 'byte_order'"),
         (lambda s, u: torch.UntypedStorage.from_buffer(b"abcd", byte_order="x"), ValueError, "invalid byte_order 'x'"),
     ],
@@ -147,7 +160,82 @@ def test_storage_says_once_that_it_is_deprecated(x, monkeypatch):
         x.storage()
 
 
+@pytest.mark.parametrize(
+    "use",
+    [lambda s: s.fill_(0), lambda s: s.is_cuda, lambda s: s.untyped(), len, lambda s: s[0], lambda s: torch.FloatStorage()],
+)
+def test_each_public_use_of_a_typed_storage_may_say_so(x, use):
+    storage = typed(x)
+    torch.storage._set_always_warn_typed_storage_removal(True)
+    try:
+        with pytest.warns(UserWarning, match="TypedStorage is deprecated") as caught:
+            use(storage)
+    finally:
+        torch.storage._set_always_warn_typed_storage_removal(False)
+    assert len(caught) == 1 and caught[0].filename == __file__
+
+
+# ---------------------------------------------------------------- on the meta device
+
+
+@pytest.mark.parametrize("values", [(), (0,), (100,), ([1, 2, 3],)])
+def test_storages_without_memory(values):
+    there, here = (
+        torch.TypedStorage(*values, dtype=torch.float64, device="meta"),
+        torch.TypedStorage(*values, dtype=torch.float64),
+    )
+    assert there.device.type == "meta" and (there.nbytes(), there.size()) == (here.nbytes(), here.size())
+    assert there.data_ptr() == 0 and repr(there).startswith(
+        "...\n[torch.storage.TypedStorage(dtype=torch.float64, device=meta)"
+    )
+    for part in (there, there.untyped()):
+        with pytest.raises(NotImplementedError, match="Not available for 'meta' device type"):
+            part.tolist()
+        part.fill_(1)
+    there.resize_(12)
+    assert there.size() == there.clone().size() == there.int().size() == 12
+    for call in (there.share_memory_, there._share_fd_cpu_, there._share_filename_cpu_):
+        with pytest.raises(RuntimeError, match="only available on CPU"):
+            call()
+    for call in (
+        there.cpu,
+        lambda: torch.DoubleStorage(12).copy_(there),
+        lambda: there._write_file(io.BytesIO(), False, True, 8),
+    ):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+            call()
+
+
 # ---------------------------------------------------------------- untyped
+
+
+def test_one_object_for_each_memory(x):
+    storage = x.untyped_storage()
+    storage.note = 1
+    assert x[1:].untyped_storage() is storage is typed(x).untyped() and torch.tensor(storage).untyped_storage() is storage
+    del storage
+    assert x.untyped_storage().note == 1
+    assert torch.FloatTensor(typed(x)).data_ptr() == x.new(typed(x)).data_ptr() == x.data_ptr()
+
+
+def test_storages_of_ones_own():
+    class Mine(torch.UntypedStorage):
+        ended = 0
+
+        def __del__(self):
+            Mine.ended += 1
+
+    tensor = torch.tensor(Mine(8))
+    assert type(tensor.untyped_storage()) is Mine and Mine.ended == 0
+    del tensor
+    assert Mine.ended == 1
+
+
+def test_bytes_as_numbers():
+    storage = torch.UntypedStorage([1, 0, 2])
+    assert storage.float().tolist() == [1.0, 0.0, 2.0] and storage.bool().tolist() == [True, False, True]
+    assert torch.ShortStorage.from_buffer(b"\1\2", "big").tolist() == [258]
+    assert torch.BoolStorage.from_buffer(b"\x80\0", "big").tolist() == [True, False]
 
 
 def test_bytes(x):

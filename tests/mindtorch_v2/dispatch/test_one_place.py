@@ -25,8 +25,8 @@ ALLOWED = {
     "nn/_functional/sparse.py": "the modes of embedding_bag",
     "nn/init.py": "names of nonlinearities in nn.init.calculate_gain",
     "nn/parameter.py": "methods of an uninitialized parameter",
+    "profiler/analysis/advice/_loops.py": "what one piece of advice looks for",
     "profiler/analysis/advice/copies.py": "what one piece of advice looks for",
-    "profiler/analysis/advice/host_sync.py": "what one piece of advice looks for",
     "profiler/analysis/advice/promotion.py": "what one piece of advice leaves out",
 }
 

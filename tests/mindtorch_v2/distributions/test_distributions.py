@@ -285,3 +285,16 @@ def test_negative_binomial():
     torch.testing.assert_close(drawn.var(0), made.variance, atol=0.1, rtol=0)
     with pytest.raises(ValueError, match="HalfOpenInterval\\(lower_bound=0.0, upper_bound=1.0\\)"):
         D.NegativeBinomial(3, probs=torch.tensor(1.0))
+
+
+def test_kl_of_kinds_that_only_behave_like_distributions():
+    class Own:
+        pass
+
+    @D.register_kl(Own, D.Normal)
+    def _own(p, q):
+        return "own"
+
+    assert D.kl_divergence(Own(), D.Normal(0.0, 1.0)) == "own"
+    with pytest.raises(TypeError, match="to be a class"):
+        D.register_kl(3, D.Normal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import operator
 import pickle
@@ -12,7 +13,7 @@ import pytest
 
 import mindtorch_v2 as torch
 import mindtorch_v2.nn.functional as F
-from mindtorch_v2 import fx, nn
+from mindtorch_v2 import as_torch, fx, nn
 from mindtorch_v2.fx.immutable_collections import immutable_dict, immutable_list
 from mindtorch_v2.fx.passes.shape_prop import ShapeProp
 from mindtorch_v2.fx.proxy import TraceError
@@ -192,14 +193,22 @@ CODE = {
 }
 
 
+def traced_code(case):
+    try:
+        return fx.symbolic_trace(case() if isinstance(case, type) else case).code.strip("\n").rstrip()
+    except (TraceError, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_code_as_in_torch(name):
-    case = CASES[name]
-    try:
-        text = fx.symbolic_trace(case() if isinstance(case, type) else case).code.strip("\n").rstrip()
-    except (TraceError, RuntimeError) as error:
-        text = f"{type(error).__name__}: {error}"
-    assert text == CODE[name]
+    assert traced_code(CASES[name]) == CODE[name]
+
+
+def test_the_same_code_while_the_package_answers_by_torchs_name():
+    with as_torch.installed():
+        assert importlib.import_module("torch").__name__ == "torch"
+        assert traced_code(Net) == CODE["module"]
 
 
 def test_a_traced_module_computes_the_same_and_shares_parameters():
@@ -244,6 +253,18 @@ def test_default_leaves_and_own_leaves():
     seq = nn.Sequential(nn.ReLU())
     assert [n.op for n in fx.Tracer().trace(seq).nodes] == ["placeholder", "call_module", "output"]
     assert [n.op for n in Inside().trace(seq).nodes] == ["placeholder", "call_function", "output"]
+
+
+@pytest.mark.parametrize("shapes", [False, True])
+def test_a_tracer_whose_proxies_take_no_factory(shapes):
+    class Named(fx.Tracer):
+        def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, *_):
+            kinds.append(kind)
+            return super().create_proxy(kind, target, args, kwargs, name, type_expr)
+
+    kinds = []
+    Named(param_shapes_constant=shapes).trace(Net())
+    assert kinds.count("get_attr") == 1  # the parameter; the buffer becomes a node when it is an argument
 
 
 # ---------------------------------------------------------------- graphs by hand

@@ -642,3 +642,27 @@ def test_repr(make, expected: str) -> None:
 def test_all_layers_are_listed():
     found = {name for name, value in vars(torch.nn.modules).items() if isinstance(value, type) and not name.startswith("_")}
     assert found == set(torch.nn.modules.__all__)
+
+
+def test_a_class_with_its_own_getattr_is_asked_for_its_members():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.asked = []
+            self.weight = nn.Parameter(torch.ones(1))
+            self.inner = nn.Linear(1, 1)
+            self.register_buffer("seen", torch.zeros(1))
+
+        def __getattr__(self, name):
+            if name in ("weight", "inner", "seen"):
+                self.__dict__["asked"].append(name)
+            return super().__getattr__(name)
+
+    module = Counting()
+    module.double()
+    module.asked.clear()
+    assert (module.weight.dtype, module.inner.weight.dtype, module.seen.dtype) == (torch.float64,) * 3
+    assert module.asked == ["weight", "inner", "seen"]
+    replacement = nn.Parameter(torch.zeros(1))
+    module._parameters["weight"] = replacement  # as libraries write that keep parameters elsewhere
+    assert module.weight is replacement

@@ -64,6 +64,7 @@ def test_launching_does_not_wait(in_process: Any) -> None:
         mark.record()
         print(stream.query(), mark.query())
         mark.synchronize()
+        stream.synchronize()  # the mark is passed a moment before the stream is idle
         print(stream.query(), mark.query())
     """,
         ASCEND_SIM_DELAY_US="100000",

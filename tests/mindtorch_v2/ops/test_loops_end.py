@@ -30,6 +30,8 @@ WHY_IT_ENDS = {
     "_ops/linalg/products.py einsum": "operands",
     "_ops/nn/resample.py _byte_taps": "bits, of which there is a largest number",
     "nn/modules/module.py _attach_to_last_node": "levels of nesting",
+    "nn/parallel/_reducer.py _mark": "buckets",
+    "nn/parallel/_reducer.py _unused": "nodes, each once",
     "optim/_line_search.py _zoom": "evaluations, of which there is a largest number",
     "optim/_line_search.py strong_wolfe": "evaluations, of which there is a largest number",
     "optim/lbfgs.py step": "iterations, of which the program says the largest number",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._dispatch.registry import packets
 
 t = torch.tensor
 x1, x2, empty = t([1.0, 2.0]), torch.ones(2, 3), torch.ones(2, 0)
@@ -86,6 +87,25 @@ REFUSED = {  # a call, and the exception that torch raises
     "torch.nn.functional.elu(x1, 1 + 1j)": RuntimeError,
     "torch.nn.functional.elu(x1, t(1 + 1j))": RuntimeError,
     "torch.nn.functional.leaky_relu(x1, t(1 + 1j))": RuntimeError,
+    "t(1j).expand(2).le_(1.0)": RuntimeError,
+    "t(1.0).expand(2).bitwise_and_(True)": RuntimeError,
+    "t(1.0).ge_(1 - 2j)": NotImplementedError,
+    "x1.lt(t(1j))": NotImplementedError,
+    "overwritten(x1.clone(), (t(0.0),), None)": RuntimeError,
+    "overwritten(torch.empty(0), long0, None)": RuntimeError,
+    "overwritten(torch.ones(1, 1), (t([False, False]), t(0.0)), None)": IndexError,
+    "(lambda x: x.index_put_([t(0.0)], x))(t(0.0))": IndexError,
+    "torch.ones(1, 0)[-1:-2:2, t([6])]": IndexError,
+    "t(1.0).xlogy_(t(1j))": RuntimeError,
+    "t([1]).lerp_(t([1]), 0.5)": NotImplementedError,
+    "x1.lerp(x1, t([1, 2]))": RuntimeError,
+    "t(True).scatter_reduce(0, long0, t(True), 'mean')": NotImplementedError,
+    "t(True).scatter_reduce_(0, t(0.0), t(True), 'mean')": RuntimeError,
+    "t(1.0).index_add(0, t([0]), t([1.0]))": RuntimeError,
+    "torch.nonzero_static(x1, size=5, fill_value=1 + 2j)": TypeError,
+    "x1.__torch_function__(print, 0, ())": TypeError,
+    "x1.is_set_to(0)": TypeError,
+    "torch.select_scatter(torch.zeros(1, 2, 3)[1:2, :1, 2], t(1.0), 0, 0)": IndexError,
     # arguments that do not go together
     "x1.clamp(1, x1)": TypeError,
     "x1.clamp(x1, 1)": TypeError,
@@ -119,6 +139,8 @@ GIVEN = {  # a call, and what it gives in torch
     "empty[t([7])].shape": (1, 0),
     "empty.index_add(0, t([7]), torch.ones(1, 0)).shape": (2, 0),
     "empty.index_fill(0, t([7]), 1.0).shape": (2, 0),
+    "torch.zeros(0, 0).index_fill(0, t(6), 0).shape": (0, 0),
+    "torch.ones(1, 3).flip(0, 1)[-1:-1:2].shape": (0, 3),
     "torch.take_along_dim(long0, long0, 0).shape": (0,),
     "torch.cat([torch.ones(0)], 1).shape": (0,),
     "long0.softmax(0).dtype": torch.int64,
@@ -131,6 +153,13 @@ GIVEN = {  # a call, and what it gives in torch
     "overwritten(t([1.0, 2.0]).half(), t([True, False]), 70000)": [float("inf"), 2.0],
     "overwritten(t([1.0, 2.0]), t([True, False]), t([5]))": [5.0, 2.0],
     "int(t(3 + 0j))": 3,
+    "str(torch.nn.functional.nll_loss(torch.zeros(3), t(1), reduction='none'))": "tensor(0.)",
+    "t([0.5j, 0]).to(torch.complex32).count_nonzero(0).item()": 1,
+    "(300 // t([6], dtype=torch.uint8)).tolist()": [7],
+    "x1.lerp(x1 + 2, t(1)).tolist()": [3.0, 4.0],
+    "x1.diff(0, 7).tolist()": [1.0, 2.0],
+    "(leaf().half() - 1j).requires_grad": True,
+    "t(complex('inf')).sgn().isnan().item()": True,
     "t([1.0]).double().clamp(2 + 0j).tolist()": [2.0],
     # an imaginary number is true
     "t([False, False]).copy_(t([0.5j, 0])).tolist()": [True, False],
@@ -144,6 +173,7 @@ GIVEN = {  # a call, and what it gives in torch
     "t(1.0).expand(0, 2).fill_(t(1.0)).shape": (0, 2),
     "torch.empty(1, 0).expand(2, 0).copy_(t(1.0)).shape": (2, 0),
     "torch.ones(1, 1).expand(1, 2)[:0].cumprod_(1).shape": (0, 2),
+    "t(1.0).as_strided([2, 1], [0, 3]).diagonal().zero_().tolist()": [0.0],
     "overwritten(x1.clone(), t([True, False]), x1[1:])": [2.0, 2.0],
     # where elements lie
     "torch.ones(2, 3)[2:].storage_offset()": 6,
@@ -153,6 +183,17 @@ GIVEN = {  # a call, and what it gives in torch
     "(1 ** x2.t()).stride()": (2, 1),
     "torch.pow(2, x2.t()).stride()": (2, 1),
     "torch.addr(torch.ones(3, 3).t(), torch.ones(3), torch.ones(3)).stride()": (1, 3),
+    "torch.slice_scatter(torch.arange(4.0)[::2], x1).stride()": (2,),
+    "torch.select_scatter(x2.t(), x1, 0, 1).stride()": (1, 3),
+    "(torch.diagonal_scatter(x2.t(), x1) + 1).stride()": (1, 3),
+    "torch.slice_scatter(t([[1.0, 2.0]]).expand(3, 2), torch.ones(3, 2)).stride()": (2, 1),
+    "torch.rsub(x2.t(), torch.ones(3, 2)).stride()": (2, 1),
+    "torch.zeros_like(x2.t(), memory_format=torch.contiguous_format).stride()": (2, 1),
+    "torch.full_like(x2.t(), 1, memory_format=torch.contiguous_format).stride()": (2, 1),
+    "torch.ones_like(x2.t()).stride()": (1, 3),
+    # a number that is not used is not converted
+    "torch.index_add(torch.zeros(2, 1), 1, long0, torch.ones(2, 0), alpha=1j).tolist()": [[0.0], [0.0]],
+    "torch.ones(1, 0)[t([False]), t([6])].shape": (0,),
     # no dims are none of them
     "torch.ones(2).all([]).shape": (2,),
     "torch.zeros(2).any([]).tolist()": [False, False],
@@ -212,3 +253,97 @@ def test_a_view_that_was_written_without_a_derivative_can_be_written_again():
     view.floor_divide_(t(1.0, requires_grad=True))
     assert view.grad_fn.name() == "AsStridedBackward0"
     assert view.fill_(t(2.0)).tolist() == [2.0] and view.requires_grad
+
+
+def test_slopes_at_nan_and_infinity():
+    for function, slope in (
+        (torch.relu, 1.0),
+        (lambda x: torch.nn.functional.threshold(x, 1.0, 2.0), 1.0),
+        (lambda x: torch.logit(x, 0.1), 0.0),
+    ):
+        leaf = t([float("nan")], requires_grad=True)
+        function(leaf).backward(torch.ones(1))
+        assert leaf.grad.tolist() == [slope]
+    leaf = t([float("nan")], requires_grad=True)
+    torch.nn.functional.hardswish(leaf).sum().backward()
+    assert leaf.grad.isnan().all()
+    assert torch.polygamma(1, t(float("inf"))).item() == 0.0
+
+
+@pytest.mark.parametrize("name", ["eq_", "ne_", "lt_", "le_", "gt_", "ge_"])
+def test_a_comparison_in_place_follows_both_operands(name):
+    leaf, target = torch.ones(2, requires_grad=True), torch.ones(2)
+    compared = getattr(target, name)(leaf)
+    assert compared.requires_grad and len(compared.grad_fn.next_functions) == 2
+    compared.sum().backward()
+    assert leaf.grad.tolist() == [0.0, 0.0]
+    assert not getattr(t([1, 2]), name)(leaf).requires_grad  # an integer has no history
+
+
+def test_an_expanded_tensor_takes_values_that_require_grad():
+    target = torch.zeros(1).expand(2)
+    with pytest.warns(UserWarning, match="index_put_ on expanded tensors is deprecated"):
+        target[(True,)] = t(3.0, requires_grad=True)
+    assert target.tolist() == [3.0, 3.0] and target.requires_grad
+
+
+def test_out_is_kept_whatever_else_a_call_has():
+    target = torch.zeros(2)
+    assert torch.sum(torch.ones(2, 2), t(1), out=target) is target and target.tolist() == [2.0, 2.0]
+
+    class Duck:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return function, kwargs
+
+    for call in (
+        lambda: torch.add(torch.ones(2), Duck(), out=target),
+        lambda: torch.add(Duck(), 1, out=target),
+        lambda: torch.cat([torch.ones(2), Duck()], out=target),
+    ):
+        assert call()[1] == {"out": target}
+    duck = Duck()
+    assert torch.add(torch.ones(2), 1, out=duck) == (torch.add, {"out": duck})
+    assert target.tolist() == [2.0, 2.0]
+
+
+def test_an_error_inside_a_call_with_out_does_not_drop_out(monkeypatch):
+    def fails(*args, **kwargs):
+        raise AttributeError("in the kernel")
+
+    monkeypatch.setattr(packets["exp"].overloads[""], "kernel", fails)
+    with pytest.raises(RuntimeError, match="in the kernel"):
+        torch.exp(torch.ones(2), out=torch.zeros(2))
+
+
+def test_a_refused_clamp_writes_nothing():
+    target = t(0.0)
+    with pytest.raises(RuntimeError):
+        target.clamp_(1.0, -2j)
+    assert target.item() == 0.0
+
+
+def test_a_leaf_that_out_gave_another_shape_gets_a_gradient_of_that_shape():
+    leaf = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="resized"):
+        torch.lt(torch.ones(3), 2, out=leaf)
+    leaf.sum().backward()
+    assert leaf.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_gradient_of_a_byte_mask():
+    leaf = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match=r"torch\.uint8 is now deprecated"):
+        leaf[t([1, 0], dtype=torch.uint8)].sum().backward()
+    assert leaf.grad.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "turn", [lambda x: x.t_(), lambda x: x.unsqueeze_(1), lambda x: x.transpose_(0, 1), lambda x: x.squeeze_()]
+)
+def test_a_view_that_looks_at_its_part_another_way(turn):
+    leaf = torch.ones(2, 3, requires_grad=True)
+    whole = leaf * torch.arange(6.0).view(2, 3)
+    turn(whole[:, 1:])
+    (whole * torch.arange(1.0, 7.0).view(2, 3)).sum().backward()
+    assert leaf.grad.tolist() == [[0.0, 2.0, 6.0], [12.0, 20.0, 30.0]]

@@ -106,6 +106,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 @pytest.mark.parametrize(("line", "kind", "words"), REFUSED, ids=[line for line, *_ in REFUSED])
 def test_is_refused_as_torch_does(line, kind, words):
     with pytest.raises(kind, match=words) as raised:

@@ -34,7 +34,7 @@ def _tree(prof):
         (lambda: torch.Tensor([1.0]), TENSOR),
         (lambda: torch.from_numpy(np.ones(2)), ["aten::lift_fresh"]),
         (lambda: torch.as_tensor(np.ones(2)), ["aten::lift_fresh", "aten::to"]),
-        (lambda: torch.ones(2).detach_(), ["aten::ones", "aten::detach_"]),
+        (lambda: torch.ones(2).detach_(), ["aten::ones", ">aten::empty", ">aten::fill_", "aten::detach_"]),
         (lambda: torch.where(MASK, ONES, 0.0), WHERE),
         (lambda: torch.where(MASK, 0, ONES), WHERE),
         (lambda: torch.where(MASK, 1.0, 2.0), ["aten::where", ">aten::scalar_tensor", ">aten::scalar_tensor", ">aten::where"]),
@@ -53,6 +53,69 @@ def test_where_with_a_number_keeps_its_history():
     with profile():
         torch.where(MASK, x, 0.0).sum().backward()
     assert x.grad.tolist() == [1, 1]
+
+
+LIKE = [">aten::empty_like", ">>aten::empty_strided"]
+NEW = [">aten::new_empty", ">>aten::empty"]
+GENERATOR = torch.Generator()
+
+
+@pytest.mark.parametrize(
+    ("call", "inner"),
+    [
+        (lambda: torch.zeros(2), [">aten::empty", ">aten::zero_"]),
+        (lambda: torch.ones(2, dtype=torch.int8), [">aten::empty", ">aten::fill_"]),
+        (lambda: torch.full((2,), 3), [">aten::empty", ">aten::fill_"]),
+        (lambda: torch.rand(20), [">aten::empty", ">aten::uniform_"]),
+        (lambda: torch.rand(2, generator=GENERATOR.manual_seed(3)), [">aten::empty", ">aten::uniform_"]),
+        (lambda: torch.randn(3), [">aten::empty", ">aten::normal_"]),
+        (lambda: torch.randn(30, requires_grad=True), [">aten::empty", ">aten::normal_"]),
+        (lambda: torch.randint(9, (4,)), [">aten::empty", ">aten::random_"]),
+        (lambda: torch.randint(3, 9, (4,), generator=GENERATOR.manual_seed(3)), [">aten::empty", ">aten::random_"]),
+        (lambda: torch.zeros_like(ONES), [*LIKE, ">aten::zero_"]),
+        (lambda: torch.ones_like(ONES, requires_grad=True), [*LIKE, ">aten::fill_"]),
+        (lambda: torch.full_like(ONES, 2), [*LIKE, ">aten::fill_"]),
+        (lambda: torch.rand_like(ONES), [*LIKE, ">aten::uniform_"]),
+        (lambda: torch.randn_like(ONES), [*LIKE, ">aten::normal_"]),
+        (lambda: ONES.new_zeros(2), [*NEW, ">aten::zero_"]),
+        (lambda: ONES.new_ones(2), [*NEW, ">aten::fill_"]),
+        (lambda: ONES.new_full((2,), 5.0), [*NEW, ">aten::fill_"]),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"record_shapes": True, "profile_memory": True}])
+def test_factories_show_the_ops_that_fill_memory(call, inner, options):
+    torch.manual_seed(1)
+    quiet = call()
+    torch.manual_seed(1)
+    with profile(**options) as prof:
+        made = call()
+    assert [line for line in _tree(prof) if "[memory]" not in line][1:] == inner
+    assert made.dtype is quiet.dtype and made.stride() == quiet.stride() and torch.equal(made, quiet)
+    assert made._version == quiet._version == 0 and made.requires_grad == quiet.requires_grad
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 1, 3), (0, 2)])
+@pytest.mark.parametrize("format_", [torch.preserve_format, torch.contiguous_format])
+def test_memory_like_a_tensor_lies_as_without_a_recording(shape, format_):
+    model = torch.ones(shape).transpose(0, -1)
+    with profile():
+        strides = torch.empty_like(model, memory_format=format_).stride()
+    assert strides == torch.empty_like(model, memory_format=format_).stride()
+
+
+@pytest.mark.parametrize("call", [lambda: torch.zeros(-1), lambda: torch.ones(-1), lambda: ONES.new_zeros(-2)])
+def test_factories_refuse_as_without_a_recording(call):
+    with pytest.raises(RuntimeError) as quiet:
+        call()
+    with profile(), pytest.raises(RuntimeError) as recorded:
+        call()
+    assert str(recorded.value) == str(quiet.value)
+
+
+def test_factories_in_inference_mode():
+    with profile(), torch.inference_mode():
+        made = torch.ones(2)
+    assert made.is_inference() and made.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,11 @@ def test_warnings(call, message):
     assert str(caught[0].message).startswith(message)
 
 
+def test_warnings_of_kernels_tell_where_they_come_from():
+    with pytest.warns(UserWarning, match=r"instead\. \(Triggered internally at mindtorch_v2/_ops/indexing/index\.py:\d+\.\)$"):
+        _ = matrix[torch.tensor([1, 0], dtype=torch.uint8)]
+
+
 def test_alerts_of_deterministic_algorithms():
     calls = [
         (lambda: torch.ones(2).put_(torch.tensor([0]), torch.tensor([1.0])), "put_"),
@@ -222,3 +227,9 @@ def test_small_questions():
     expanded = torch.ones(1, 3).expand(4, 3)
     assert [torch._debug_has_internal_overlap(t) for t in (matrix, expanded, torch.ones(4)[::2])] == [0, 1, 2]
     assert torch.backends.cpu.get_cpu_capability() == "DEFAULT" and torch.__config__._cxx_flags() == ""
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+def test_half_complex_numbers_that_are_none():
+    x = torch.tensor([complex(float("nan"), 1), complex(1, float("inf")), 2j]).to(torch.complex32)
+    assert x.isnan().tolist() == [True, False, False] and x.isinf().tolist() == [False, True, False]

@@ -229,3 +229,30 @@ def test_a_fused_optimizer_unscales_itself():
     scaler.step(optimizer)
     scaler.update()
     assert weight.item() == pytest.approx(0.9)
+
+
+def test_sparse_gradients_are_unscaled_where_they_are_stored():
+    places, size = torch.tensor([[0, 1, 1], [2, 0, 0]]), (2, 3)
+    parameter = torch.zeros(2, 3).requires_grad_()
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    scaler = torch.amp.GradScaler("cpu")
+    for values, found in (([16.0, 32.0, 64.0], 0.0), ([16.0, 32.0, float("inf")], 1.0)):
+        parameter.grad = torch.sparse_coo_tensor(places, torch.tensor(values), size)
+        answer = scaler._unscale_grads_(optimizer, torch.full((), 0.25), torch.zeros(()), False)
+        assert answer[torch.device("cpu")].item() == found
+        assert parameter.grad._values().tolist() == [value / 4 for value in values]
+
+
+def test_a_scaler_that_is_handed_on_says_that_this_will_end():
+    class Own(torch.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure=None, *, grad_scaler=None):
+            assert isinstance(grad_scaler, torch.amp.GradScaler)
+
+    parameter = torch.ones(1, requires_grad=True)
+    optimizer, scaler = Own([parameter]), torch.amp.GradScaler("cpu", init_scale=2.0)
+    scaler.scale(parameter.sum()).backward()
+    with pytest.warns(FutureWarning, match="GradScaler is going to stop passing itself") as caught:
+        scaler.step(optimizer)
+    assert caught[0].filename == __file__

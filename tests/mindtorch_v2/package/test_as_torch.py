@@ -45,6 +45,17 @@ def test_modules_keep_their_own_names(alias):
     assert (torch.nn.__name__, torch.nn.__spec__.name, torch.nn.__package__) == ("mindtorch_v2.nn",) * 3
 
 
+def test_the_package_answers_by_torchs_name_while_the_alias_is_installed():
+    with as_torch.installed():
+        import torch
+
+        assert (torch.__name__, torch.__package__) == ("torch", "mindtorch_v2")
+        from torch import hub  # from a module of this package that may not be loaded yet
+
+        assert hub is mindtorch_v2.hub
+    assert mindtorch_v2.__name__ == "mindtorch_v2"
+
+
 def test_what_is_missing_is_missing_under_torchs_name(alias):
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'torch\.no_such_module'.*docs/compatibility") as caught:
         importlib.import_module("torch.no_such_module")
@@ -148,6 +159,16 @@ def test_distributions_are_found_where_torch_keeps_them(alias, name, home):
     assert getattr(module, name) is getattr(mindtorch_v2.distributions, name)
 
 
+def test_modules_of_distributions_have_what_torchs_files_import(alias):
+    from torch.distributions.multivariate_normal import Distribution, _standard_normal, lazy_property
+    from torch.distributions.normal import ExponentialFamily, broadcast_all
+
+    assert issubclass(ExponentialFamily, Distribution)
+    assert all(map(callable, (_standard_normal, lazy_property, broadcast_all)))
+    with pytest.raises(ImportError, match="cannot import name 'no_such_name'"):
+        from torch.distributions.normal import no_such_name  # noqa: F401
+
+
 @pytest.mark.parametrize(
     "module, names",
     [
@@ -183,7 +204,7 @@ def test_a_script_sees_its_own_path_as_python_has_it(tmp_path, monkeypatch):
     (tmp_path / "script.py").write_text(
         "import pickle, sys\nimport beside\nimport torch\n\n\nclass Own: pass\n\n\n"
         "again = type(pickle.loads(pickle.dumps(Own()))) is Own\n"
-        "seen = (__file__, sys.argv, __name__, torch.__name__, beside.value)\n"
+        "seen = (__file__, sys.argv, __name__, torch.__package__, beside.value)\n"
     )
     monkeypatch.chdir(tmp_path)
     before = sys.argv, sys.path[0], sys.modules["__main__"]
@@ -203,7 +224,7 @@ def _python(*arguments, environment=None):
 def test_a_module_is_run_with_its_arguments(tmp_path):
     (tmp_path / "tool").mkdir()
     (tmp_path / "tool" / "__init__.py").touch()
-    (tmp_path / "tool" / "__main__.py").write_text("import sys, torch; print(torch.__name__, sys.argv[1:], __name__)")
+    (tmp_path / "tool" / "__main__.py").write_text("import sys, torch; print(torch.__package__, sys.argv[1:], __name__)")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     assert _python("-m", "mindtorch_v2.as_torch", "-m", "tool", "-x", "1", environment=environment) == (
         "mindtorch_v2 ['-x', '1'] __main__\n"
@@ -211,7 +232,7 @@ def test_a_module_is_run_with_its_arguments(tmp_path):
 
 
 def test_processes_of_a_script_have_the_alias(tmp_path):
-    (tmp_path / "child.py").write_text("import importlib.metadata as m, torch; print(m.version('torch'), torch.__name__)")
+    (tmp_path / "child.py").write_text("import importlib.metadata as m, torch; print(m.version('torch'), torch.__package__)")
     script = tmp_path / "launch.py"
     script.write_text("import subprocess, sys; subprocess.run([sys.executable, sys.argv[1]], check=True)")
     printed = _python("-m", "mindtorch_v2.as_torch", str(script), str(tmp_path / "child.py"))

@@ -137,6 +137,17 @@ def test_how_it_works_runs():
     exec(compile(program, "how-it-works.md", "exec"), {"__name__": "page"})
 
 
+def test_the_slow_and_the_changed_program_print_the_same(capsys):
+    text = (ROOT / "docs" / "slow-step.md").read_text()
+    slow, _, changed = (code for language, code in FENCE.findall(text) if language == "python")
+    printed = []
+    for program in (slow, changed):
+        exec(compile(program, "train.py", "exec"), {"__name__": "page"})
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    assert printed[0].count("of 640 right") == 3
+
+
 def test_every_word_of_the_glossary_has_its_place():
     """`Name` in `file.py` is defined there."""
     text = (ROOT / "docs" / "glossary.md").read_text()

@@ -304,6 +304,7 @@ def test_files_of_all_kinds():
         torch.load(5)
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 def test_storages_are_read_before_the_file_is_closed(tmp_path):
     path = tmp_path / "storage.pt"
     torch.save([torch.FloatStorage([1, 2])], path)

@@ -178,3 +178,18 @@ def test_workers_draw_different_random_numbers():
     loader = data.DataLoader(Squares(2), num_workers=2, collate_fn=lambda batch: torch.rand(2))
     first, second = loader
     assert first.tolist() != second.tolist()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_iterators_go_by_the_kind_that_a_loader_says(workers):
+    """Libraries hand the iterators a loader of their own, whose dataset is no IterableDataset."""
+    from mindtorch_v2.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+
+    class Batches:
+        def __iter__(self):
+            return iter([torch.ones(2), torch.zeros(2)])
+
+    loader = data.DataLoader(Batches(), sampler=range(9), batch_size=None, num_workers=workers)
+    loader._dataset_kind = _DatasetKind.Iterable
+    kind = _MultiProcessingDataLoaderIter if workers else _SingleProcessDataLoaderIter
+    assert [batch.tolist() for batch in kind(loader)] == [[1, 1], [0, 0]]

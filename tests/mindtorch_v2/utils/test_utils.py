@@ -164,15 +164,6 @@ def test_rare_modules_are_not_imported_with_the_package():
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
-def test_there_is_no_process_group():
-    distributed = torch.distributed
-    assert (distributed.is_available(), distributed.is_initialized()) == (False, False)
-    with pytest.raises(ValueError, match="Default process group has not been initialized"):
-        distributed.get_rank()
-    with pytest.raises(NotImplementedError, match="init_process_group"):
-        distributed.init_process_group("gloo")
-
-
 def test_hub_fetches_nothing():
     with pytest.raises(NotImplementedError, match="hub.load"):
         torch.hub.load("a/b", "c")

@@ -135,8 +135,9 @@ def test_numpy_numbers_floor_divided():
 
 
 def test_an_operator_is_recorded_as_its_op():
+    x = torch.ones(2)
     with profile() as prof:
-        torch.ones(2) + 1
-        _ = torch.ones(2) < 1
-        assert torch.ones(2).__add__("a") is NotImplemented
-    assert [e.name for e in prof.events() if e.name != "aten::ones"] == ["aten::add", "aten::lt", "aten::add"]
+        x + 1
+        _ = x < 1
+        assert x.__add__("a") is NotImplemented
+    assert [e.name for e in prof.events()] == ["aten::add", "aten::lt", "aten::add"]

@@ -153,3 +153,12 @@ def test_dims_and_starts_that_there_are_not(call, kind, message):
     with pytest.raises(kind) as error:
         call()
     assert str(error.value) == message
+
+
+def test_split_takes_torchs_keywords():
+    x = torch.arange(4)
+    halves = [[0, 1], [2, 3]]
+    assert [part.tolist() for part in x.split(split_size=2, dim=0)] == halves
+    assert [part.tolist() for part in torch.split(tensor=x, split_size_or_sections=[2, 2])] == halves
+    with pytest.raises(TypeError, match="unexpected keyword argument 'split_size_or_sections'"):
+        x.split(split_size_or_sections=2)

@@ -299,3 +299,18 @@ def test_dims_squeezed_off_a_single_number():
     assert x.grad.tolist() == 1
     with pytest.raises(RuntimeError, match="dim 0 appears multiple times in the list of dims"):
         torch.tensor(1.0).squeeze_((0, -1))
+
+
+@pytest.mark.parametrize(
+    ("view", "strides", "offset"),
+    [
+        (lambda x: x[:, :, :, 1][:, 1:1, :], (60, 20, 5), 21),
+        (lambda x: x[:, :0], (60, 20, 5, 1), 0),
+        (lambda x: x[:, 3:, ::2], (60, 20, 10, 1), 60),
+        (lambda x: x[:, :0].permute(3, 1, 0, 2), (1, 20, 60, 5), 0),
+        (lambda x: x[:, :0] + 1, (20, 20, 5, 1), 0),
+    ],
+)
+def test_strides_of_views_without_elements(view, strides, offset):
+    part = view(torch.zeros(2, 3, 4, 5))
+    assert part.stride() == strides and part.storage_offset() == offset and part.numel() == 0

@@ -1,0 +1,66 @@
+"""%%profile in a notebook that nbconvert executes: what the cells show, and that none of the notebook's frames are recorded."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+preprocessors = pytest.importorskip("nbconvert.preprocessors")
+exporters = pytest.importorskip("nbconvert.exporters")
+pytest.importorskip("ipykernel")
+
+CELLS = (
+    "%load_ext mindtorch_v2.profiler\nimport json\nimport mindtorch_v2 as torch\n"
+    "def step(x):\n    return torch.nn.functional.linear(x, torch.ones(2, 3)).relu().sum()",
+    "%%profile --stack --memory prof\nfor _ in range(5):\n    step(torch.ones(4, 3))",
+    "%%profile --flame\nstep(torch.ones(4, 3))",
+    "%%profile --report\nstep(torch.ones(4, 3))",
+    "prof.events()",
+    "prof",
+    "print(json.dumps([[event.name, event.stack] for event in prof.events()]))",
+    "%%profile --nonsense\nran = True",
+)
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory):
+    """The outputs of every cell."""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    folder = tmp_path_factory.mktemp("notebook")
+    executor = preprocessors.ExecutePreprocessor(timeout=120, kernel_name="python3", allow_errors=True)
+    executor.preprocess(book, {"metadata": {"path": str(folder)}})
+    html, _ = exporters.HTMLExporter().from_notebook_node(book)
+    assert "aten::linear" in html and "<iframe" in html
+    return [cell.outputs for cell in book.cells]
+
+
+def html_of(cell):
+    return "\n".join(output.data.get("text/html", "") for output in cell if "data" in output)
+
+
+def test_what_cells_show(outputs):
+    assert "aten::linear" in html_of(outputs[1]) and "<table" in html_of(outputs[1])
+    assert "<table" in html_of(outputs[2]) and "<svg" in html_of(outputs[2])
+    assert '<iframe title="Profile" sandbox="allow-scripts"' in html_of(outputs[3])
+    assert "events in order of start" in html_of(outputs[4])
+    assert "<table" in html_of(outputs[5])
+
+
+def test_texts_beside_the_html_are_short(outputs):
+    for cell in outputs[1:6]:
+        for output in cell:
+            assert len(output.get("data", {}).get("text/plain", "")) < 10_000
+
+
+def test_no_frame_of_the_notebook_is_recorded(outputs):
+    events = json.loads("".join(output.text for output in outputs[6] if output.output_type == "stream"))
+    assert any(name == "aten::linear" for name, _ in events)
+    for text in (text for name, stack in events for text in (name, *stack)):
+        assert not any(word in text for word in ("ipykernel/kernelbase", "IPython", "asyncio", "tornado", "profiler/notebook"))
+
+
+def test_a_wrong_line_is_told(outputs):
+    [error] = [output for output in outputs[7] if output.output_type == "error"]
+    assert error.ename == "ValueError" and "unknown arguments --nonsense" in error.evalue
