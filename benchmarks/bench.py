@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time two torch-compatible packages side by side and print host/base ratios.
 
-    bench.py --base torch --host mindtorch_v2 [--group profiler|dispatch|train] [--quick] [--json out]
+    bench.py --base torch --host mindtorch_v2 [--group profiler|dispatch|train|models] [--quick] [--json out]
 
 Each package runs in its own process; the two are driven alternately, one sample each per round.
 A row shows the best sample of either side (the median where the value is a difference), their
@@ -190,7 +190,7 @@ def main():
     parser.add_argument("--host-python", default=sys.executable, help="interpreter that has the host package")
     parser.add_argument("--group", action="append", choices=registry.GROUPS)
     parser.add_argument("--only", default="*", help="globs over row names, e.g. 'record.*,mem.*'")
-    parser.add_argument("--threads", default="1,2", help="thread counts for the train group")
+    parser.add_argument("--threads", default="1,2", help="thread counts for the train and models groups")
     parser.add_argument("--rounds", type=int, help="samples per side and row (default 5, quick 2)")
     parser.add_argument("--sizes", help="event counts for the scaling rows (default 10000,100000,1000000)")
     parser.add_argument(
@@ -239,13 +239,13 @@ def main():
 
     print(f"{'benchmark':<42} {'unit':<9} {args.base[:13]:>13} {args.host[:13]:>13} {'host/base':>9} {'spread':>13}")
     for group in groups:
-        threads = [int(t) for t in args.threads.split(",")] if group == "train" else [1]
+        threads = [int(t) for t in args.threads.split(",")] if group in registry.THREADED else [1]
         for thread, row in itertools.product(threads, registry.load(group)):
             outputs = [o for o in row.outputs if any(fnmatch.fnmatch(o[0], glob) for glob in args.only.split(","))]
             if not outputs:
                 continue
             for size in sizes if row.sized else [None]:
-                suffix = (f"@{registry.short(size)}" if size else "") + (f" t{thread}" if group == "train" else "")
+                suffix = (f"@{registry.short(size)}" if size else "") + (f" t{thread}" if group in registry.THREADED else "")
                 if args.list:
                     for name, unit, _ in outputs:
                         print(f"{name + suffix:<42} {unit}")
