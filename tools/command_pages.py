@@ -110,7 +110,7 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "What ran on a GPU or NPU, from a trace of PyTorch or a recording of this package: how busy it was, occupancy and "
         "tensor cores where the trace tells, kernels with launch geometry and the op that launched them, bandwidth of "
         "copies, how long work waited between launch and start. Steps are divided by what they waited for: the device's "
-        "work first, then what the host did while the device was idle. `profiler.analysis.device_time` has the same as "
+        "work first, then what the host did while the device was idle. `profiler.analysis.device.summary` has the same as "
         "functions of a store.",
         None,
     ),
@@ -341,8 +341,11 @@ def index() -> str:
         "Chrome traces of this package, and traces of PyTorch (`.json`, `.json.gz`). The output on these pages is of the "
         "files that `make demo` writes, with `OPENBLAS_NUM_THREADS=1`; `make docs` makes the pages."
     )
-    lines = (f"- [{name}]({name}.md): {commands.summary(commands.load(name))}\n" for name in COMMANDS)
-    return f"# Commands\n\n{text}\n\n" + "".join(lines)
+    parts = [f"# Commands\n\n{text}\n"]
+    for group in commands.groups():
+        lines = (f"- [{name}]({name}.md): {commands.summary(commands.load(name))}\n" for name in group.modules)
+        parts.append(f"## {group.title}\n\n{''.join(lines)}")
+    return "\n".join(parts)
 
 
 def record() -> None:

@@ -308,7 +308,7 @@ def simulated_slow_down(size: int) -> str:
 
 
 def diff_stores(a: Any, b: Any) -> Any:
-    from mindtorch_v2.profiler.analysis.diff import diff as compare
+    from mindtorch_v2.profiler.analysis.comparison.diff import diff as compare
 
     return compare(a, b)
 

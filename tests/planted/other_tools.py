@@ -1,30 +1,31 @@
 """Runs the planted problems under pyinstrument, line_profiler and scalene, and looks for the planted line in their output.
 
-    python tests/planted/other_tools.py --python PYTHON [NAME ...] [--json FILE]
-
-PYTHON is an interpreter that has the three tools and NumPy. A tool names a line if it is among the three of the program's own
-file with the most time, and a function if the planted line lies in one of the three with the most time. pyinstrument tells
-functions only. None of the tools says what the problem is, nor that a program has none.
+`run.py --others` does it in an environment of its own, build/planted. None of these tools says what a problem is, nor that a
+program has none, so what counts is whether a reader of their output is led to the place. A tool leads to the line if it is
+among the three lines of the program's own file with the most time (scalene: or the most memory), without imports and
+definitions; it leads to the function if the line lies in the function of one of the three. pyinstrument tells functions only. For
+the programs without a problem there is nothing to compare: each of the tools shows its three lines there, too.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import venv
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from run import _ONE_THREAD, Program, programs
+from run import _ONE_THREAD, Program
 
 _TOP = 3
 _SOURCES = Path(__file__).parents[2] / "src"
+_FOLDER = Path(__file__).parents[2] / "build" / "planted"
 
 
 def _run(python: str, command: list[str], program: Program, folder: str) -> subprocess.CompletedProcess[str]:
@@ -35,7 +36,7 @@ def _run(python: str, command: list[str], program: Program, folder: str) -> subp
         env=environment,
         text=True,
         capture_output=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
 
@@ -91,22 +92,28 @@ def _only_calls_own(program: Program, line: int) -> bool:
 
 
 def scalene(python: str, program: Program, folder: str) -> str:
-    """Lines with most time, of Python and of native code; a sampler."""
+    """Lines with most time, of Python and of native code, or most memory; a sampler."""
     out = os.path.join(folder, "out.json")
-    result = _run(python, ["scalene", "run", "--cpu-only", "-o", out, program.path.name], program, folder)
+    result = _run(python, ["scalene", "run", "-o", out, program.path.name], program, folder)
     if not os.path.exists(out):
         raise RuntimeError(result.stderr[-500:] or result.stdout[-500:])
     with open(out) as stream:
         files = json.load(stream)["files"]
     times: Counter[int] = Counter()
+    allocated: Counter[int] = Counter()
     for name, file in files.items():
         if os.path.basename(name) == program.path.name:
             for line in file["lines"]:
+                allocated[line["lineno"]] += line["n_malloc_mb"]
                 times[line["lineno"]] += line["n_cpu_percent_python"] + line["n_cpu_percent_c"] + line.get("n_sys_percent", 0)
-    return _named(program, [line for line, ns in times.most_common() if ns > 0])
+    time = [line for line, share in times.most_common() if share > 0]
+    memory = [line for line, megabytes in allocated.most_common() if megabytes > 0]
+    return min(_named(program, time), _named(program, memory), key=("line", "function", "no").index)
 
 
 def _named(program: Program, lines: list[int]) -> str:
+    text = program.path.read_text().splitlines()
+    lines = [line for line in lines if not re.match(r"\s*(import|from|def|class|@)\b", text[line - 1])]
     if set(program.lines) & set(lines[:_TOP]):
         return "line"
     functions = {_function_of(program, line) for line in lines[:_TOP]}
@@ -116,31 +123,34 @@ def _named(program: Program, lines: list[int]) -> str:
 TOOLS = {"pyinstrument": pyinstrument, "line_profiler": line_profiler, "scalene": scalene}
 
 
-def main() -> int:
-    """Print a row of a table for each program."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--python", required=True)
-    parser.add_argument("--json", type=Path, help="file to which the outcomes are added")
-    options = parser.parse_args()
-    results = json.loads(options.json.read_text()) if options.json and options.json.exists() else {}
-    for program in programs():
-        if program.rule is None or (options.names and program.path.stem not in options.names):
+def _environment() -> str:
+    """The interpreter of an environment with the tools, which is made at the first use."""
+    python = _FOLDER / "bin" / "python"
+    if not python.exists():
+        venv.create(_FOLDER, with_pip=True)
+        needs = ["numpy", "orjson", "ml_dtypes", *TOOLS]
+        subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *needs], check=True)
+    return str(python)
+
+
+def compare(chosen: list[Program], results: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """What each tool leads to, by program and tool; a row of a table is printed for each. Known results stay."""
+    python = _environment()
+    print(f"| program | {' | '.join(TOOLS)} |\n|---|{'---|' * len(TOOLS)}")
+    for program in chosen:
+        if program.rule is None:
             continue
-        row = {}
+        row = results.setdefault(program.path.stem, {})
         for name, tool in TOOLS.items():
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    row[name] = tool(options.python, program, folder)
-                except (OSError, RuntimeError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
-                    print(f"{program.path.stem}: {name}: {error}", file=sys.stderr)
-                    row[name] = "did not run"
-        results[program.path.stem] = row
-        print(f"| {program.path.stem} | {' | '.join(row.values())} |", flush=True)
-        if options.json:
-            options.json.write_text(json.dumps(results, indent=1) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            if name not in row:
+                with tempfile.TemporaryDirectory() as folder:
+                    try:
+                        row[name] = tool(python, program, folder)
+                    except (OSError, RuntimeError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
+                        print(f"{program.path.stem}: {name}: {error}", file=sys.stderr)
+                        row[name] = "did not run"
+        print(f"| {program.path.stem} | {' | '.join(row[name] for name in TOOLS)} |", flush=True)
+    for outcome in ("line", "function", "no", "did not run"):
+        counts = (sum(row[name] == outcome for row in results.values()) for name in TOOLS)
+        print(f"| {outcome} | {' | '.join(map(str, counts))} |")
+    return results

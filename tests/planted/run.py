@@ -1,6 +1,6 @@
 """Records programs with one known problem each, and programs without, and compares the advice with what was planted.
 
-    python tests/planted/run.py [NAME ...] [--runs N] [--keep FOLDER] [--json FILE]
+    python tests/planted/run.py [NAME ...] [--runs N] [--keep FOLDER] [--json FILE] [--others]
 
 In a problem, the line that should be named ends with `# planted: RULE`. A program passes if the advice is that rule at that
 line and nothing else; a clean program passes if there is none. The exit status is 1 if one does not.
@@ -100,8 +100,17 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1, help="recordings of each program")
     parser.add_argument("--keep", type=Path, help="folder for the recordings")
     parser.add_argument("--json", type=Path, help="file for the outcome of each program")
+    parser.add_argument("--others", action="store_true", help="run pyinstrument, line_profiler and scalene in place of mtprof")
     options = parser.parse_args()
     chosen = [program for program in programs() if not options.names or program.path.stem in options.names]
+    if options.others:
+        from other_tools import compare  # here, because it imports this module
+
+        known = json.loads(options.json.read_text()) if options.json and options.json.exists() else {}
+        outcomes_of_others = compare(chosen, known)
+        if options.json:
+            options.json.write_text(json.dumps(outcomes_of_others, indent=1) + "\n")
+        return 0
     results: dict[str, dict[str, object]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .analysis.memory_flow.categories import CategoryDict
-from .analysis.memory_flow.data_flow import DataFlowEdge, DataFlowGraph, DataFlowNode, OpTree, SizeMap
-from .analysis.memory_flow.memory_profile import MemoryProfile
-from .analysis.memory_flow.schema_matching import SchemaMatcher
-from .analysis.memory_flow.tensor_keys import Key, TensorAndID, TensorKey, extract_gradients, extract_parameters
+from .analysis.memory.flow.categories import CategoryDict
+from .analysis.memory.flow.data_flow import DataFlowEdge, DataFlowGraph, DataFlowNode, OpTree, SizeMap
+from .analysis.memory.flow.memory_profile import MemoryProfile
+from .analysis.memory.flow.schema_matching import SchemaMatcher
+from .analysis.memory.flow.tensor_keys import Key, TensorAndID, TensorKey, extract_gradients, extract_parameters
 from .store.memory_profile import Action, Category
 
 __all__ = [

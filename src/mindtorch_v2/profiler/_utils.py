@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from .analysis.device_queue import BasicEvaluation as BasicEvaluation
-from .analysis.device_queue import EventKey as EventKey
-from .analysis.device_queue import EventMetrics as EventMetrics
-from .analysis.device_queue import Interval as Interval
+from .analysis.device.queue import BasicEvaluation as BasicEvaluation
+from .analysis.device.queue import EventKey as EventKey
+from .analysis.device.queue import EventMetrics as EventMetrics
+from .analysis.device.queue import Interval as Interval
 from .views.traversal import traverse_bfs as traverse_bfs
 from .views.traversal import traverse_dfs as traverse_dfs
 

@@ -20,7 +20,7 @@ from .._core.restoring import carry_out
 from .._dispatch import observer
 from ._io.strict_json import checked, dumps
 from ._io.terminal import shown
-from .analysis.memory_categories import Uses, encoded_uses, uses
+from .analysis.memory.categories import Uses, encoded_uses, uses
 from .analysis.overhead import Calibration
 from .assembly.flops import ops_without_formula
 from .config import ProfilerActivity, _ExperimentalConfig, device_of, parse_activities, supported_activities
@@ -43,7 +43,7 @@ from .store.store import EventStore
 from .views.event_list import EventList
 
 if TYPE_CHECKING:
-    from .analysis.memory_flow.memory_profile import MemoryProfile
+    from .analysis.memory.flow.memory_profile import MemoryProfile
 
 __all__ = [
     "ExecutionTraceObserver",
@@ -272,7 +272,7 @@ class _KinetoProfile(ResultsMixin):
         profiler = self._checked_for_memory()
         if self._retention is not None:
             raise NotImplementedError("_memory_profile() of a profile that is streamed or bounded: it has no event tree")
-        from .analysis.memory_flow.memory_profile import MemoryProfile  # here, because few recordings are read this way
+        from .analysis.memory.flow.memory_profile import MemoryProfile  # here, because few recordings are read this way
 
         return MemoryProfile(profiler.kineto_results)
 

@@ -20,7 +20,7 @@ from ._io.strict_json import dumps
 from ._io.terminal import shown
 from .analysis.advice.host_sync import SYNCS
 from .analysis.findings import duration
-from .analysis.memory_use import memory_use
+from .analysis.memory.use import memory_use
 from .config import _ExperimentalConfig
 from .profiler import profile
 from .store.store import EventStore

@@ -172,3 +172,9 @@ def test_what_is_declared_as_written_by_hand_is():
             assert functions[name] is not packet.function, name
         if Surface.METHOD in places and name not in hidden:
             assert attributes[name] is not packet.function, name
+
+
+def test_commands_stand_in_a_group():
+    """A module beside the groups would be no command: `mtprof` looks for them in `record`, `read` and so on only."""
+    folder = Path(torch.__file__).parent / "profiler" / "cli" / "commands"
+    assert [path.name for path in folder.glob("*.py")] == ["__init__.py"]

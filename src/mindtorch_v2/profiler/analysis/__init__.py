@@ -1,5 +1,5 @@
 """Analyses of an EventStore, of a live profile as well as of a file.
 
-`advice` has rules, `diff` compares recordings with the statistics of `evidence`, `overhead` estimates what recording cost,
-`calltree` and `module_tree` add up times, `memory_use` and `memory_categories` say what memory was held by and used for.
+Packages by what they are about: `source` (lines and files of the program), `memory`, `device`, `comparison` of recordings, and
+`advice`, one rule a file. What they share stands beside them: `steps`, `calltree` and `module_tree`, `overhead`, `findings`.
 """

@@ -1,4 +1,4 @@
-"""What a subcommand of `mtprof` is, and how one is found: by the name of its module in `commands`."""
+"""What a subcommand of `mtprof` is, and how one is found: by the name of its module in a package of `commands`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import commands
 
 @runtime_checkable
 class Command(Protocol):
-    """What a module of `commands` has."""
+    """What a module of a command has."""
 
     __doc__: str | None
     EXAMPLE: str
@@ -24,14 +24,31 @@ class Command(Protocol):
         """Do it, and return the exit code. A Failure ends the command with one line on stderr."""
 
 
+class Group:
+    """The commands for one thing that a user wants; `title` says what that is."""
+
+    def __init__(self, name: str) -> None:
+        package = import_module(f"{commands.__name__}.{name}")
+        self.title = (package.__doc__ or "").partition("\n")[0].removesuffix(".")
+        self.modules = {
+            module.name.replace("_", "-"): f"{package.__name__}.{module.name}"
+            for module in pkgutil.iter_modules(package.__path__)
+        }
+
+
+def groups() -> list[Group]:
+    """The groups in the order of the help text; no command is imported."""
+    return [Group(name) for name in commands.GROUPS]
+
+
 def names() -> list[str]:
     """The commands in alphabetical order, with a hyphen for an underscore. None of them is imported."""
-    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(commands.__path__))
+    return sorted(name for group in groups() for name in group.modules)
 
 
 def load(name: str) -> Command:
     """Import the module of a command."""
-    return cast(Command, import_module(f"{commands.__name__}.{name.replace('-', '_')}"))
+    return cast(Command, import_module(next(group.modules[name] for group in groups() if name in group.modules)))
 
 
 def summary(command: Command) -> str:

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 from .._io.markup import html_text
 from .._io.strict_json import dumps
 from .._io.terminal import MOST_CHARACTERS, shown
-from ..analysis.diff import Change, Diff
+from ..analysis.comparison.diff import Change, Diff
 from ..analysis.findings import duration
-from ..analysis.memory_diff import MemoryChange
+from ..analysis.memory.diff import MemoryChange
 
 # A change of time or memory, and whether it is over a limit that was asked for.
 Checked = tuple[Change | MemoryChange, bool]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 FINE, FOUND, USAGE, UNREADABLE, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
-MEANING = (
-    f"{FINE} fine, {FOUND} something was found (validate: a problem, diff: a change over the limit), {USAGE} wrong usage, "
-    f"{UNREADABLE} a file cannot be read or written, {INTERRUPTED} interrupted; run: the script's own, or "
-    f"{NOTHING} if its schedule recorded nothing"
-)
+MEANING = {
+    FINE: "fine",
+    FOUND: "something was found (validate: a problem, diff: a change over the limit)",
+    USAGE: "wrong usage",
+    UNREADABLE: "a file cannot be read or written",
+    NOTHING: "run: the schedule recorded nothing; else run has the script's own code",
+    INTERRUPTED: "interrupted",
+}
 
 
 class Failure(Exception):

@@ -85,30 +85,47 @@ def _write_any_character() -> None:
 
 def _parser(wanted: str | None) -> Parser:
     """The parser of all commands. Where the first argument names one, only that is imported: the others are names."""
+    names = command.names()
     parser = Parser(
         prog="mtprof",
-        description="Record, read and compare profiles: saved ones, Chrome traces, and those of PyTorch (.json, .json.gz).",
-        epilog=f"exit codes: {exit_codes.MEANING}",
+        usage="mtprof COMMAND ... | mtprof COMMAND --help | mtprof --version",
+        description=None if wanted in names else _overview(),
+        epilog="exit codes:\n" + "\n".join(f"  {code:<3} {meaning}" for code, meaning in exit_codes.MEANING.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="say which version this is")
-    subparsers = parser.add_subparsers(metavar="command", dest="command")
-    names = command.names()
+    subparsers = parser.add_subparsers(metavar="command", dest="command", help=argparse.SUPPRESS)
     for name in names:
         if wanted in names and name != wanted:
             subparsers.add_parser(name)
             continue
         module = command.load(name)
-        summary = command.summary(module)
         subparser = subparsers.add_parser(
             name,
-            help=summary.removesuffix("."),
-            description=summary,
+            prog=f"mtprof {name}",
+            description=command.summary(module),
             epilog=f"example:\n  {module.EXAMPLE}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
     return parser
+
+
+def _overview() -> str:
+    """What `mtprof` is for, and its commands by what a user wants."""
+    about = "Record, read and compare profiles: saved ones (.mtp), Chrome traces, and those\nof PyTorch (.json, .json.gz)."
+    width = max(map(len, command.names())) + 2
+    return "\n\n".join(
+        [about]
+        + [
+            "\n".join(
+                [f"{group.title}:"]
+                + [f"  {name:<{width}}{command.summary(command.load(name)).removesuffix('.')}" for name in group.modules]
+            )
+            for group in command.groups()
+        ]
+    )
 
 
 def _parser_of(parser: Parser, name: str | None) -> Parser:

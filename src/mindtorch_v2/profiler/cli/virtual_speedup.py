@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from ..analysis.evidence import typical
+from ..analysis.comparison.evidence import typical
 from ..analysis.findings import duration
 from .run_script import Handle, Recording
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .._io.files import write_file
 from .._io.markup import html_text
-from ..analysis.diff import Change, Diff
+from ..analysis.comparison.diff import Change, Diff
 from ..analysis.findings import duration
 from .flame_difference import Pair, flame_difference
 from .plain_page import plain_page

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ..._dispatch import observer
 from .._io.strict_json import dumps
 from .._io.terminal import shown
-from ..analysis.memory_categories import CATEGORIES, Uses
+from ..analysis.backward_waits import backward_waits
+from ..analysis.memory.categories import CATEGORIES, Uses
 from ..store import tree
 from ..store.store import EventStore
 from ..views.event_factory import flat_shapes
@@ -80,6 +81,9 @@ def columns(store: EventStore, memory: Uses | None = None, overhead: Any = None)
     ]
     if getattr(overhead, "self_ns", None) is not None:
         rows.append(("self_cost", "f64", self_cost(store, overhead.self_ns)[order], False))
+    waits = backward_waits(visible)
+    if waits.any():
+        rows.append(("backward_wait", "f64", waits[order], False))
     forward, backward = visible.links
     launched = np.flatnonzero(launches := _launch_rows(visible))
     rows += [

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from .._io.files import write_file
 from .._io.markup import html_text
+from ..analysis.comparison.history import Point
 from ..analysis.findings import duration
-from ..analysis.history import Point
 from ..exporters.table import format_memory
 from .plain_page import plain_page
 

@@ -14,7 +14,7 @@ from typing import Any
 from .._io.files import write_file
 from .._io.markup import html_text, json_in_html
 from .._io.strict_json import dumps
-from ..analysis.memory_categories import Uses
+from ..analysis.memory.categories import Uses
 from ..store.store import EventStore
 from . import data
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._io.terminal import shown
-from ..analysis.source_lines import FileLines, Line, source_lines
+from ..analysis.source.lines import FileLines, Line, source_lines
 from ..store.store import EventStore
 
 _MOST_FILES, _MOST_LINES, _MOST_CHARACTERS = 40, 5_000, 400

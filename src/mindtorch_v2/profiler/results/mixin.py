@@ -11,7 +11,7 @@ from . import writers
 if TYPE_CHECKING:
     from ..analysis.advice import Missing
     from ..analysis.findings import Finding
-    from ..analysis.memory_categories import Uses
+    from ..analysis.memory.categories import Uses
     from ..analysis.overhead import Calibration, Overhead
 
 
@@ -63,6 +63,6 @@ class ResultsMixin:
 
     def _memory_uses(self) -> Uses | None:
         """What each allocation was used for, None where the recording does not tell."""
-        from ..analysis.memory_categories import stored_uses
+        from ..analysis.memory.categories import stored_uses
 
         return stored_uses(self._recording())

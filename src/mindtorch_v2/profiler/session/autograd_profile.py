@@ -369,7 +369,7 @@ class profile:
             metadata = {**metadata, "losses": list(recorder.losses)}
         store = freeze(recorder, release=self._finished, device=self._device, metadata=metadata, **meta)
         if self._options.with_stack:
-            from ..analysis.source_files import recorded_sources  # here, because most recordings have no stacks
+            from ..analysis.source.files import recorded_sources  # here, because most recordings have no stacks
 
             store.options["sources"] = recorded_sources(store.stacks)
         return store if self._out_calls is None else self._out_calls.shown_in(store)

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from ..analysis.diff import Diff
-from ..analysis.diff import diff as compare
+from ..analysis.comparison.diff import Diff
+from ..analysis.comparison.diff import diff as compare
 from ..results.loaded import load
 from ..results.mixin import ResultsMixin
 from ..store.store import EventStore

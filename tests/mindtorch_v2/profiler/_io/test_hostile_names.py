@@ -23,7 +23,7 @@ from mindtorch_v2.profiler._io.markup import html_text, json_in_html
 from mindtorch_v2.profiler._io.stack_lines import stack_frame
 from mindtorch_v2.profiler._io.terminal import cut, cut_front, padded, shown, width
 from mindtorch_v2.profiler._io.utf8 import utf8
-from mindtorch_v2.profiler.analysis.diff import diff
+from mindtorch_v2.profiler.analysis.comparison.diff import diff
 from mindtorch_v2.profiler.cli import command
 from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.exporters import memory, notebook

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler.analysis import device_time
+from mindtorch_v2.profiler.analysis.device import summary as device_time
 from mindtorch_v2.profiler.analysis.intervals import Intervals
 from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.formats import saved

@@ -8,8 +8,8 @@ import pytest
 from noisy_recordings import NOISE
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler.analysis.diff import diff
-from mindtorch_v2.profiler.analysis.evidence import student_quantile
+from mindtorch_v2.profiler.analysis.comparison.diff import diff
+from mindtorch_v2.profiler.analysis.comparison.evidence import student_quantile
 from mindtorch_v2.profiler.store.store import EventStore, InputInfo
 
 OPS = {f"aten::op{n}": 20_000 * (n + 1) for n in range(15)}

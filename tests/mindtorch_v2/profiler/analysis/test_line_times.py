@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler.analysis.line_times import line_times
-from mindtorch_v2.profiler.analysis.sources import Source, source_of
+from mindtorch_v2.profiler.analysis.source.code import Source, source_of
+from mindtorch_v2.profiler.analysis.source.line_times import line_times
 from mindtorch_v2.profiler.store.store import EventStore
 
 TEXT = """\

@@ -7,7 +7,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.profiler import load, profile
-from mindtorch_v2.profiler.analysis.memory_categories import CATEGORIES, UNKNOWN, stored_uses
+from mindtorch_v2.profiler.analysis.memory.categories import CATEGORIES, UNKNOWN, stored_uses
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mindtorch_v2.profiler.analysis.memory_categories import CATEGORIES, UNKNOWN, Uses, uses
-from mindtorch_v2.profiler.analysis.memory_use import EARLIER, Holder, memory_use
+from mindtorch_v2.profiler.analysis.memory.categories import CATEGORIES, UNKNOWN, Uses, uses
+from mindtorch_v2.profiler.analysis.memory.use import EARLIER, Holder, memory_use
 from mindtorch_v2.profiler.store.memory_profile import MemoryBlocks, StorageNotes
 from mindtorch_v2.profiler.store.store import EventStore
 

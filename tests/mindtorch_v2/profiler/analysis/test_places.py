@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mindtorch_v2.profiler.analysis.places import is_users, user_frame
+from mindtorch_v2.profiler.analysis.source.places import is_users, user_frame
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler.analysis.source_files import CHANGED, FOUND, MISSING, frame_of
-from mindtorch_v2.profiler.analysis.source_lines import source_lines
+from mindtorch_v2.profiler.analysis.source.files import CHANGED, FOUND, MISSING, frame_of
+from mindtorch_v2.profiler.analysis.source.lines import source_lines
 from mindtorch_v2.profiler.cli.main import main as mtprof
 from mindtorch_v2.profiler.store.store import EventStore
 

@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from mindtorch_v2.profiler.cli import command, commands
+from mindtorch_v2.profiler.cli.commands import live
 from mindtorch_v2.profiler.cli.main import main
 
 
-def test_every_file_of_the_folder_is_a_command():
-    files = {name.removesuffix(".py") for name in os.listdir(commands.__path__[0]) if name.endswith(".py")}
-    assert command.names() == sorted(name.replace("_", "-") for name in files - {"__init__"})
+def test_every_file_of_a_group_is_a_command():
+    files = [path for path in Path(commands.__path__[0]).glob("*/*.py") if path.stem != "__init__"]
+    assert command.names() == sorted(path.stem.replace("_", "-") for path in files)
+    assert {path.parent.name for path in files} == set(commands.GROUPS)
+
+
+def test_the_help_names_every_command_by_group_within_80_columns(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    titles = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert titles == [
+        "Record a program:",
+        "See what it did:",
+        "Compare recordings, and see what is possible:",
+        "Files of recordings:",
+        "Processes that run, and other programs:",
+        "options:",
+        "exit codes:",
+    ]
+    assert [name for name in command.names() if f"\n  {name} " not in text] == []
 
 
 @pytest.mark.parametrize("name", command.names())
@@ -35,13 +55,13 @@ def test_a_new_file_is_a_new_command(capsys, monkeypatch, tmp_path):
         '    print(f"hello {args.name}")\n'
         "    return 7\n"
     )
-    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
-    monkeypatch.delitem(sys.modules, f"{commands.__name__}.greet", raising=False)
+    monkeypatch.setattr(live, "__path__", [*live.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, f"{live.__name__}.greet", raising=False)
     assert main(["greet", "Ada"]) == 7
     assert capsys.readouterr().out == "hello Ada\n"
     assert main([]) == 2
-    assert "Greet someone\n" in capsys.readouterr().out
-    del sys.modules[f"{commands.__name__}.greet"]
+    assert "  greet     Greet someone\n" in capsys.readouterr().out
+    del sys.modules[f"{live.__name__}.greet"]
 
 
 def test_only_the_command_that_runs_is_imported():
@@ -51,7 +71,8 @@ def test_only_the_command_that_runs_is_imported():
         "try: main.main(['flops', '--help'])\n"
         "except SystemExit: pass\n"
         "start = commands.__name__ + '.'\n"
-        "print(json.dumps([name.removeprefix(start) for name in sys.modules if name.startswith(start)]))\n"
+        "print(json.dumps([name.removeprefix(start) for name in sys.modules\n"
+        "                  if name.startswith(start) and '.' in name.removeprefix(start)]))\n"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert json.loads(printed.splitlines()[-1]) == ["flops"]
+    assert json.loads(printed.splitlines()[-1]) == ["read.flops"]

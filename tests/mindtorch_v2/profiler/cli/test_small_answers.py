@@ -8,7 +8,7 @@ from importlib import metadata
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler.cli.commands.table import SORT_KEYS
+from mindtorch_v2.profiler.cli.commands.read.table import SORT_KEYS
 from mindtorch_v2.profiler.cli.main import main
 
 TRACE = os.path.join(os.path.dirname(__file__), "..", "fixtures", "mlp_everything.json.gz")

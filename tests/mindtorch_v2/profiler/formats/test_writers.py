@@ -16,7 +16,7 @@ import pytest
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load
-from mindtorch_v2.profiler.cli.commands import convert
+from mindtorch_v2.profiler.cli.commands.convert import convert
 from mindtorch_v2.profiler.formats import _protobuf
 from mindtorch_v2.profiler.results import writers
 from mindtorch_v2.profiler.store.store import EventStore

@@ -16,7 +16,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.profiler import arm, disarm, listen, load, profile
-from mindtorch_v2.profiler.cli.commands.top import difference
+from mindtorch_v2.profiler.cli.commands.live.top import difference
 from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.live import client, environment, places
 from mindtorch_v2.profiler.live.meter import REST

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler.report import html
 from mindtorch_v2.profiler.store.store import EventStore
 from mindtorch_v2.profiler.views.event_list import EventList
@@ -325,6 +326,19 @@ def test_names_stay_text_everywhere(open_page, device_report):
     go(page, "operators")
     page.click("#section-operators tbody tr:has-text('<img')")
     assert page.locator("img").count() == 0
+
+
+def test_a_thread_that_waits_for_its_backward_pass_is_not_busy_with_python(open_page, tmp_path):
+    engine = {"name": "autograd::engine::evaluate_function: MmBackward0", "kind": observer.ENGINE, "thread": 2, "fwd_thread": 1}
+    rows = [
+        {"name": "aten::mm", "start": 100_000, "end": 200_000, "seq": 0},
+        {"name": "ProfilerStep#0", "kind": observer.STEP, "start": 0, "end": 1_000_000},
+        {**engine, "start": 300_000, "end": 900_000, "seq": 0},
+    ]
+    path = tmp_path / "waits.html"
+    html.export(EventStore.from_rows(rows), path, title="waits")
+    kinds = values_of(open_page(path), "#kinds-panel li", "one.querySelector('.bar-name').textContent")
+    assert kinds == {"Forward ops": 100_000, "Backward": 600_000, "Python between ops": 300_000}
 
 
 def test_overview_says_what_the_device_and_the_loader_did(open_page, device_report):

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler.analysis import memory_categories
 from mindtorch_v2.profiler.analysis.findings import Finding
+from mindtorch_v2.profiler.analysis.memory import categories as memory_categories
 from mindtorch_v2.profiler.report import _memory, data
 from mindtorch_v2.profiler.report._pack import pack, unpack
 from mindtorch_v2.profiler.store.store import EventStore

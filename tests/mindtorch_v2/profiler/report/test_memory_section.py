@@ -9,7 +9,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import load, profile
-from mindtorch_v2.profiler.analysis.memory_use import EARLIER, memory_use
+from mindtorch_v2.profiler.analysis.memory.use import EARLIER, memory_use
 from mindtorch_v2.profiler.report import html
 from mindtorch_v2.profiler.store.store import EventStore
 

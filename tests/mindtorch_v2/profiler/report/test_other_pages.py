@@ -6,7 +6,7 @@ import threading
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import listen
-from mindtorch_v2.profiler.analysis.history import Point
+from mindtorch_v2.profiler.analysis.comparison.history import Point
 from mindtorch_v2.profiler.report.history import export
 
 

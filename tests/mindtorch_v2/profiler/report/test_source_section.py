@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mindtorch_v2.profiler.analysis.source_lines import source_lines
+from mindtorch_v2.profiler.analysis.source.lines import source_lines
 from mindtorch_v2.profiler.report import html
 
 expect = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed").expect

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ...._dispatch import observer
 from ...store import tree
 from ...store.store import EventStore
-from ..line_times import line_times
-from ..places import is_framework, is_users, parsed
+from ..source.line_times import line_times
+from ..source.places import is_framework, is_users, parsed
 from ..steps import Steps, step_of, steps
 
 Rows = NDArray[np.intp]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ...._dispatch import observer
 from ...store import tree
 from ...store.store import EventStore
-from ..line_times import line_times
-from ..places import is_users, parsed
+from ..source.line_times import line_times
+from ..source.places import is_users, parsed
 from ._evidence import Rows, call_cost_ns, in_own_spans, passes, share, typical_pieces_ns
 
 _FEWEST = 8  # calls in a pass

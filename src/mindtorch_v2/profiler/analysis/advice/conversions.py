@@ -6,7 +6,7 @@ import numpy as np
 
 from ...store.store import EventStore, InputInfo
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._evidence import in_own_spans, passes, recorded_ns, rows_named, share, slow_lines, typical_ns
 from ._loops import in_loops
 from .promotion import widened

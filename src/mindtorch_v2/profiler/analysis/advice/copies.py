@@ -8,7 +8,7 @@ from ...._dispatch import observer
 from ...store import tree
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._evidence import in_own_spans, outermost, passes, recorded_ns, rows_named, share, slow_lines, typical_ns, under, usual_ns
 from ._loops import in_loops
 from .conversions import conversions

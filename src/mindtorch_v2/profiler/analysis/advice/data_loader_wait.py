@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._evidence import outermost, recorded_ns, rows_named, share, slow_lines, typical_ns, under
 
 _LEAST = 0.1

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._device import common, device_use, length, union, without
 from ._evidence import share
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._device import common, device_use, length, union, waits, without
 from ._evidence import outermost, rows_named, share, slow_lines
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._device import device_use, waits
 from ._evidence import passes, share
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...._dispatch import observer
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import user_frame
+from ..source.places import user_frame
 from ._evidence import passes, recorded_ns
 
 COLLECT = "<built-in function collect>"

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._evidence import Rows, in_own_spans, recorded_ns, rows_named, share, usual_ns
 
 _FEWEST = 8  # calls in a row that each had more to copy

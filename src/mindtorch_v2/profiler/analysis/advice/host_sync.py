@@ -6,8 +6,8 @@ import numpy as np
 
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..line_times import line_times
-from ..places import places
+from ..source.line_times import line_times
+from ..source.places import places
 from ._evidence import Rows, in_own_spans, outermost, passes, rows_named, share, typical_ns, typical_pieces_ns
 from ._loops import PICKS, READS
 

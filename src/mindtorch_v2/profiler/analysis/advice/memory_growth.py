@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...store.store import EventStore
 from ..findings import Finding, size
-from ..places import user_frame
+from ..source.places import user_frame
 from ._evidence import passes
 from .growing_tensor import growing
 

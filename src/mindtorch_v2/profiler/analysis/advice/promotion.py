@@ -7,7 +7,7 @@ import numpy as np
 from ...._dispatch import observer
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._evidence import Rows, in_own_spans, passes, share, top_names, typical_ns, usual_ns
 
 _WIDE = {"double": ("float", "c10::Half", "c10::BFloat16"), "float": ("c10::Half", "c10::BFloat16")}

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ...._dispatch import observer
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..line_times import line_times
-from ..places import parsed
+from ..source.line_times import line_times
+from ..source.places import parsed
 from ._device import overlapping, union
 from ._evidence import call_cost_ns, in_own_spans, passes, recorded_ns, share, typical_pieces_ns
 from ._loops import loops

@@ -7,7 +7,7 @@ import numpy as np
 from ...._dispatch import observer
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._evidence import call_cost_ns, in_closures, outermost, rows_named, share, under
 
 _FEWEST = 16  # ops in one optimizer step

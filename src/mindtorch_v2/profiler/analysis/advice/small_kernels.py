@@ -6,7 +6,7 @@ import numpy as np
 
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._device import device_use, length
 from ._evidence import passes, share, top_names
 

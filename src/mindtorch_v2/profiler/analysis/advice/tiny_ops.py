@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ...._dispatch import observer
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._evidence import Rows, call_cost_ns, in_own_spans, passes, recorded_ns, share, top_names, undisturbed_self_ns
 from ._loops import in_loops
 

@@ -7,7 +7,7 @@ import numpy as np
 from ...._dispatch import observer
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ._evidence import outermost, rows_named, share, usual_ns
 
 _FEWEST = 3

@@ -9,7 +9,7 @@ from ...._dispatch import observer
 from ...store import tree
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..places import places
+from ..source.places import places
 from ..steps import step_of, steps
 from ._evidence import Rows, top_names, undisturbed_self_ns
 

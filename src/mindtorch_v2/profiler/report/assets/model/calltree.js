@@ -61,15 +61,14 @@ export class CallTree {
     for (let at = 1; at < counts.length; at++) this.children[this.above[at]].push(at);
   }
 
-  // The same calls from the inside out: below "All" each function by its self time, below that its callers. With a label, only
-  // that one, by its whole time.
-  inverted(label = -1) {
+  // A tree of the same recording with only "All" in it, and the function that gives its node below `over` for a call like `at`.
+  blank() {
     const found = Object.create(CallTree.prototype),
       known = new Map(),
       labels = this.model.labels.length;
     Object.assign(found, { model: this.model, label: [-1], above: [-1], family: [-1], counts: [0], totals: [0], selfs: [0] });
     Object.assign(found, { allocated: [0], allocatedSelf: [0] });
-    const inner = (over, at) => {
+    const child = (over, at) => {
       const key = over * labels + this.label[at];
       let one = known.get(key);
       if (one === undefined) {
@@ -81,6 +80,13 @@ export class CallTree {
       }
       return one;
     };
+    return { found, child };
+  }
+
+  // The same calls from the inside out: below "All" each function by its self time, below that its callers. With a label, only
+  // that one, by its whole time.
+  inverted(label = -1) {
+    const { found, child } = this.blank();
     for (let at = 1; at < this.length; at++) {
       if (label >= 0 && (this.label[at] !== label || this.path(at).slice(0, -1).some((one) => this.label[one] === label))) continue;
       const spent = label >= 0 ? this.totals[at] : this.selfs[at],
@@ -89,7 +95,7 @@ export class CallTree {
       found.totals[0] += spent;
       found.allocated[0] += bytes;
       for (let one = at, over = 0; one > 0; one = this.above[one]) {
-        over = inner(over, one);
+        over = child(over, one);
         found.counts[over] += this.counts[at];
         found.totals[over] += spent;
         found.allocated[over] += bytes;
@@ -104,24 +110,12 @@ export class CallTree {
 
   // All calls of one label as one node, with what they called below it.
   below(label) {
-    const found = Object.create(CallTree.prototype),
-      node = new Int32Array(this.length).fill(-1),
-      known = new Map(),
-      labels = this.model.labels.length;
-    Object.assign(found, { model: this.model, label: [-1], above: [-1], family: [-1], counts: [0], totals: [0], selfs: [0] });
-    Object.assign(found, { allocated: [0], allocatedSelf: [0] });
+    const { found, child } = this.blank(),
+      node = new Int32Array(this.length).fill(-1);
     for (let at = 1; at < this.length; at++) {
       const over = node[this.above[at]] > 0 ? node[this.above[at]] : this.label[at] === label ? 0 : -1;
       if (over < 0) continue;
-      const key = over * labels + this.label[at];
-      let one = known.get(key);
-      if (one === undefined) {
-        known.set(key, (one = found.label.length));
-        found.label.push(this.label[at]);
-        found.above.push(over);
-        found.family.push(this.family[at]);
-        for (const list of [found.counts, found.totals, found.selfs, found.allocated, found.allocatedSelf]) list.push(0);
-      }
+      const one = child(over, at);
       node[at] = one;
       found.counts[one] += this.counts[at];
       found.totals[one] += this.totals[at];

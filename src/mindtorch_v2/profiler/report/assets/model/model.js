@@ -169,14 +169,16 @@ export class Model {
     });
   }
 
-  // Self time by phase: for the whole recording and for each step.
+  // Self time by phase: for the whole recording and for each step. A thread that waits for its backward pass, which runs on another
+  // thread, does nothing meanwhile.
   get phases() {
     return this.once("phases", () => {
       const all = new Float64Array(7),
         steps = this.steps,
         each = steps.map(() => new Float64Array(7));
       for (let row = 0, at = 0; row < this.size; row++) {
-        const amount = !this.device_type[row] ? this.self[row] : this.isWork(row) ? this.duration[row] : 0;
+        const own = this.self[row] - (this.backward_wait?.[row] ?? 0);
+        const amount = !this.device_type[row] ? Math.max(0, own) : this.isWork(row) ? this.duration[row] : 0;
         all[this.phase[row]] += amount;
         while (at < steps.length && this.start[row] >= steps[at].end) at++;
         if (at < steps.length && this.start[row] >= steps[at].start) each[at][this.phase[row]] += amount;

@@ -24,6 +24,7 @@ export function eventDetails(model, row, app) {
   const facts = [
     fact("Duration", time(model.duration[row])),
     fact("Self", time(model.self[row])),
+    model.backward_wait?.[row] > 0 && fact("Waited", `${time(model.backward_wait[row])} for its backward pass, on another thread`),
     model.self_cost?.[row] > 0 && fact("Corrected", `${time(model.self[row] - model.self_cost[row])} without recording it`),
     fact("Start", time(model.start[row])),
     fact("Where", model.laneName(lane)),

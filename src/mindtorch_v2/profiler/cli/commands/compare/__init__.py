@@ -1,0 +1,1 @@
+"""Compare recordings, and see what is possible."""

@@ -1,0 +1,134 @@
+"""What the device did: use, waits, kernels, copies, launches."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from ...._io.strict_json import dumps
+from ...._io.terminal import shown
+from ....analysis.device import summary as device_time
+from ....analysis.findings import duration, size
+from ....store.store import EventStore
+from ... import reading
+from ...exit_codes import FINE, Failure
+
+EXAMPLE = "mtprof device trace.json.gz -n 10"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    reading.add_path(parser)
+    reading.add_limit(parser, 15, "kernels")
+    reading.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print each view of the device, or all of them as JSON."""
+    store = reading.open_recording(args.path).store
+    devices = device_time.device_summaries(store)
+    if not devices:
+        raise Failure(f"nothing in it ran on a device{_hint(store)}")
+    parts, kernels = device_time.step_breakdown(store), device_time.kernel_groups(store)
+    copies, launches = device_time.copy_groups(store), device_time.launch_stats(store)
+    if args.json:
+        answer = {
+            "devices": [{**summary._asdict(), "utilization": summary.utilization} for summary in devices],
+            "steps": [{"step": step.step, "duration_ns": step.duration_ns, **_ns(step.parts)} for step in parts],
+            "kernels": [group._asdict() for group in reading.first(kernels, args.limit)],
+            "kernels_in_all": len(kernels),
+            "copies": [{**group._asdict(), "gigabytes_per_second": group.gigabytes_per_second} for group in copies],
+            "launches": [stats._asdict() for stats in launches],
+        }
+        print(dumps(answer, indent=1))
+        return FINE
+    for summary in devices:
+        _print_summary(summary)
+    _print_steps(parts)
+    _print_kernels(kernels, reading.first(kernels, args.limit))
+    _print_copies(copies)
+    _print_launches(launches)
+    return FINE
+
+
+def _hint(store: EventStore) -> str:
+    """What may be missing, if the host called a device's runtime."""
+    calls = store.has_driver_rows
+    return ": it has calls of a device's runtime, and no work of a device" if calls else ""
+
+
+def _ns(parts: dict[str, int]) -> dict[str, int]:
+    return {f"{part}_ns": amount for part, amount in parts.items()}
+
+
+def _print_summary(summary: device_time.DeviceSummary) -> None:
+    name = f" ({shown(summary.name)})" if summary.name else ""
+    print(
+        f"{summary.device}{name}: busy {summary.utilization:.1%} of {duration(summary.span_ns)}, on {summary.streams} streams"
+    )
+    facts = [f"kernels {duration(summary.kernel_ns)}", f"copies and fills {duration(summary.copy_ns)}"]
+    if summary.communication_ns:
+        exposed = duration(summary.exposed_communication_ns)
+        facts.insert(1, f"communication {duration(summary.communication_ns)} ({exposed} of it while nothing was computed)")
+    print(f"  {', '.join(facts)}")
+    told = [
+        (summary.occupancy, "occupancy {:.1f} %"),
+        (None if summary.sm_efficiency is None else summary.sm_efficiency * 100, "multiprocessors in use {:.1f} %"),
+        (None if summary.tensor_core_share is None else summary.tensor_core_share * 100, "in tensor-core kernels {:.1f} %"),
+    ]
+    known = [text.format(value) for value, text in told if value is not None]
+    print(f"  of the kernels' time: {', '.join(known)}" if known else "  the recording tells nothing of occupancy")
+
+
+def _print_steps(parts: Sequence[device_time.StepParts]) -> None:
+    print(f"\n{'step':>6} {'time':>9} " + " ".join(f"{part:>13}" for part in device_time.PARTS))
+    for step in parts:
+        cells = (f"{amount / step.duration_ns if step.duration_ns else 0:.1%}" for amount in step.parts.values())
+        print(f"{step.step:>6} {duration(step.duration_ns):>9} " + " ".join(f"{cell:>13}" for cell in cells))
+    print("From `waiting` on the device is idle, and the host waits for it, launches, loads data, runs ops, or none of these.")
+
+
+def _print_kernels(kernels: Sequence[device_time.KernelGroup], listed: Sequence[device_time.KernelGroup]) -> None:
+    total = sum(group.total_ns for group in kernels) or 1
+    print(f"\n{'time':>9} {'share':>6} {'calls':>7} {'mean':>9} {'occupancy':>9} {'grid':>14} {'block':>12}  kernel")
+    for group in listed:
+        occupancy = "-" if group.occupancy is None else f"{group.occupancy:.0f} %"
+        op = f" by {shown(group.op)}" if group.op else ""
+        print(
+            f"{duration(group.total_ns):>9} {group.total_ns / total:>6.1%} {group.calls:>7,} "
+            f"{duration(group.total_ns / group.calls):>9} {occupancy:>9} {_sizes(group.grid):>14} {_sizes(group.block):>12}  "
+            f"{shown(_short(group.name))}{op}"
+        )
+    if len(kernels) > len(listed):
+        print(f"... {len(kernels) - len(listed)} more")
+
+
+def _print_copies(copies: Sequence[device_time.CopyGroup]) -> None:
+    if copies:
+        print(f"\n{'time':>9} {'calls':>7} {'bytes':>9} {'GB/s':>8}  copy or fill")
+    for group in copies:
+        speed = group.gigabytes_per_second
+        amount: Any = "-" if group.bytes is None else size(group.bytes)
+        print(f"{duration(group.total_ns):>9} {group.calls:>7,} {amount:>9} {'-' if speed is None else f'{speed:.3g}':>8}  "
+              f"{shown(group.name)}")  # fmt: skip
+
+
+def _print_launches(launches: Sequence[device_time.LaunchStats]) -> None:
+    if launches:
+        print(f"\n{'launches':>8} {'median delay':>12} {'longest':>9} {'mean queue':>10} {'longest':>7} {'starved':>7}  stream")
+    for stats in launches:
+        print(
+            f"{stats.launches:>8,} {duration(stats.median_delay_ns):>12} {duration(stats.longest_delay_ns):>9} "
+            f"{stats.mean_queue:>10.1f} {stats.longest_queue:>7,} {stats.starved_share:>7.1%}  "
+            f"{stats.device} stream {stats.stream}"
+        )
+
+
+def _sizes(sizes: tuple[int, ...] | None) -> str:
+    return "-" if sizes is None else ",".join(map(str, sizes))
+
+
+def _short(name: str) -> str:
+    """A kernel's name without its template arguments, which may take pages."""
+    return name if len(name) <= 80 else name[:77] + "..."
