@@ -3,8 +3,8 @@
 `run.py --others` does it in an environment of its own, build/planted. None of these tools says what a problem is, nor that a
 program has none, so what counts is whether a reader of their output is led to the place. A tool leads to the line if it is
 among the three lines of the program's own file with the most time (scalene: or the most memory), without imports and
-definitions; it leads to the function if the line lies in the function of one of the three. pyinstrument tells functions only. For
-the programs without a problem there is nothing to compare: each of the tools shows its three lines there, too.
+definitions; it leads to the function if the line lies in the function of one of the three. pyinstrument tells functions only.
+For the programs without a problem there is nothing to compare: each of the tools shows its three lines there, too.
 """
 
 from __future__ import annotations
