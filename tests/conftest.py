@@ -1,4 +1,4 @@
-"""For all suites: the NPU that some tests bring into their process is not there for the others."""
+"""For all suites: the NPU that some tests bring into their process is not there for the others; no limits of time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import os
 import sys
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("any_load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any_load")
 
 os.environ["MTPROF_CACHE"] = "off"  # commands that tests run leave nothing in the user's cache folder
 

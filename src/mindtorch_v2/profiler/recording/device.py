@@ -87,9 +87,13 @@ class DeviceRecorder:
         rows: list[tuple[Any, ...]] = []
         lost = 0
         offsets: dict[int, int] = {}
+        failed: set[int] = set()  # a device that hangs is waited for once, not once for each launch
         floor: dict[Any, int] = {}
         for number, (launch, returned, last) in enumerate(self._done):
             stream = launch.stream
+            if stream.device_index in failed:
+                lost += 1
+                continue
             try:
                 if stream.device_index not in offsets:
                     self._timing.synchronize(stream.device_index)
@@ -99,6 +103,8 @@ class DeviceRecorder:
             except RuntimeError as error:
                 if not lost:
                     warnings.warn(f"the device no longer tells when its work ran: {error}", RuntimeWarning, stacklevel=2)
+                if stream.device_index not in offsets:
+                    failed.add(stream.device_index)
                 lost += 1
                 continue
             # The device counts microseconds and the clocks are compared with an error of a few: no kernel runs before it was

@@ -118,7 +118,7 @@ def test_changed_events_stay_changed(way):
 @pytest.mark.parametrize("way", [copy.deepcopy, pickled])
 @pytest.mark.parametrize("constructed", [True, False])
 def test_events_may_be_nested_deeply(way, constructed):
-    count = 3000
+    count = 1500  # deeper than the recursion limit
     events = EventList(FunctionEvent(at, f"e{at}", 1, at, 2 * count - at, stack=[]) for at in range(count))
     events._build_tree()
     if not constructed:
