@@ -666,3 +666,14 @@ def test_a_class_with_its_own_getattr_is_asked_for_its_members():
     replacement = nn.Parameter(torch.zeros(1))
     module._parameters["weight"] = replacement  # as libraries write that keep parameters elsewhere
     assert module.weight is replacement
+
+
+def test_a_method_goes_before_a_submodule_of_its_name():
+    class Shadowed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.double = nn.Linear(1, 1)
+
+    module = Shadowed()
+    assert module.double() is module
+    assert [name for name, _ in module.named_parameters()] == ["double.weight", "double.bias"]

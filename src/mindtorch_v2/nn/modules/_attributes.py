@@ -73,8 +73,13 @@ class AttributeMixin:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _show(self, name: str, member: Any) -> None:
-        """Make a member an entry of `__dict__`, unless the class has a `__getattr__` of its own, which must be asked for it."""
-        if type(self).__getattr__ is AttributeMixin.__getattr__:
+        """Make a member an entry of `__dict__`, where Python finds it first.
+
+        Not if the class has a `__getattr__` of its own, which must be asked for it, nor if the class has an attribute of that
+        name, which goes before members as it does in torch.
+        """
+        kind = type(self)
+        if kind.__getattr__ is AttributeMixin.__getattr__ and not any(name in base.__dict__ for base in kind.__mro__):
             self.__dict__[name] = member
 
     def __setattr__(self, name: str, value: Any) -> None:
