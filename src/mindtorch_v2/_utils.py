@@ -54,14 +54,9 @@ class ExceptionWrapper:
 
 def _flatten_dense_tensors(tensors: Any) -> Tensor:
     """The elements of all tensors in one."""
-    return aten.cat([aten.reshape(t, (-1,)) for t in tensors])  # type: ignore[no-any-return]
+    return aten.flatten_dense_tensors(list(tensors))  # type: ignore[no-any-return]
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
     """The parts of a flat tensor, shaped like `tensors`."""
-    parts, start = [], 0
-    for tensor in tensors:
-        count = tensor.numel()
-        parts.append(aten.reshape(aten.narrow(flat, 0, start, count), tuple(tensor.shape)))
-        start += count
-    return tuple(parts)
+    return tuple(aten.unflatten_dense_tensors(flat, list(tensors)))

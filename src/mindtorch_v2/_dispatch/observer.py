@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
 from time import perf_counter_ns as clock
@@ -88,6 +88,7 @@ __all__ = [
     "op_names",
     "op_overloads",
     "op_schemas",
+    "outline",
     "release",
     "remove_device_listener",
     "remove_op_listener",
@@ -243,15 +244,22 @@ def _call_with_tracer_resumed(
 UNTRACED_CALL, USER_CODE_CALL = _call_with_tracer_paused.__code__, _call_with_tracer_resumed.__code__
 
 
+def outline(tensors: Iterable[Any]) -> InputOutline:
+    """What a span shows of tensors that it was given."""
+    return tuple((tensor._array.shape, tensor._array.strides, tensor._array.dtype) for tensor in tensors)
+
+
 class span:
     """`with span("Optimizer.step#SGD.step"):` records a named range; without a recording it reads one global and no clock."""
 
-    __slots__ = ("_kind", "_name", "_sequence", "_start")
+    __slots__ = ("_inputs", "_kind", "_name", "_sequence", "_start")
 
-    def __init__(self, name: str, kind: int = SCOPE, sequence: int = -1) -> None:
+    def __init__(self, name: str, kind: int = SCOPE, sequence: int = -1, inputs: tuple[Any, ...] = ()) -> None:
+        """`inputs` are tensors whose shapes a recording of shapes shows."""
         self._name = name
         self._kind = kind
         self._sequence = sequence
+        self._inputs = inputs
 
     def __enter__(self) -> span:
         self._start = clock() if entry_globals.observers_active else 0
@@ -262,7 +270,7 @@ class span:
         if entry_globals.observers_active:
             record = threads.state.span
             if record is not None and self._start:
-                record(self._name, self._kind, self._start, clock(), self._sequence)
+                record(self._name, self._kind, self._start, clock(), self._sequence, outline(self._inputs))
 
 
 # ---------------------------------------------------------------- calls with out=

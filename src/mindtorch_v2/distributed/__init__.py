@@ -102,7 +102,7 @@ __getattr__, __dir__ = _lazy_exports(
     ("constants", "device_mesh", "distributed_c10d", "optim", "rendezvous", "rpc", "tensor"),
     {
         ".distributed_c10d": tuple(_C10D),
-        "._stores": ("FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"),
+        "._store.stores": ("FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"),
         "._errors": ("DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError"),
     },
 )

@@ -9,7 +9,7 @@ import importlib.util
 import warnings
 from typing import ClassVar
 
-from ._mpi import NEEDED
+from ._engines.mpi import NEEDED
 
 _ON_MPI = ("gloo", "mpi")
 

@@ -24,6 +24,13 @@ def _timeout(milliseconds: int) -> timedelta | None:
     return None if milliseconds < 0 else timedelta(milliseconds=milliseconds)
 
 
+def _noted(work: Work, async_op: bool) -> Work:
+    """The work, whose record says whether the caller waits for it."""
+    if work.recorded is not None:
+        work.recorded.is_async = async_op
+    return work
+
+
 def _op(name: str, arguments: str, returns: str, body: Any) -> Any:
     return composite(f"c10d::{name}({arguments}) -> {returns}", body, nondiff=True)
 
@@ -31,63 +38,63 @@ def _op(name: str, arguments: str, returns: str, body: Any) -> Any:
 def _allreduce(
     tensors: list[Tensor], group: ProcessGroup, op: Any, sparse: Any, async_op: bool, timeout: int
 ) -> tuple[list[Tensor], Work]:
-    return tensors, group.allreduce(tensors, op, _timeout(timeout))
+    return tensors, _noted(group.allreduce(tensors, op, _timeout(timeout)), async_op)
 
 
 def _allreduce_coalesced(tensors: list[Tensor], group: ProcessGroup, op: Any, async_op: bool, timeout: int) -> Work:
-    return group.allreduce_coalesced(tensors, op, _timeout(timeout))
+    return _noted(group.allreduce_coalesced(tensors, op, _timeout(timeout)), async_op)
 
 
 def _broadcast(
     tensors: list[Tensor], group: ProcessGroup, root: int, root_tensor: int, async_op: bool, timeout: int
 ) -> tuple[list[Tensor], Work]:
-    return tensors, group.broadcast(tensors, root, _timeout(timeout))
+    return tensors, _noted(group.broadcast(tensors, root, _timeout(timeout)), async_op)
 
 
 def _reduce(
     tensors: list[Tensor], group: ProcessGroup, op: Any, root: int, root_tensor: int, async_op: bool, timeout: int
 ) -> Work:
-    return group.reduce(tensors, root, op, _timeout(timeout))
+    return _noted(group.reduce(tensors, root, op, _timeout(timeout)), async_op)
 
 
 def _allgather(
     outputs: list[list[Tensor]], inputs: list[Tensor], group: ProcessGroup, async_op: bool, timeout: int
 ) -> tuple[list[list[Tensor]], Work]:
-    return outputs, group.allgather(outputs[0], inputs[0], _timeout(timeout))
+    return outputs, _noted(group.allgather(outputs[0], inputs[0], _timeout(timeout)), async_op)
 
 
 def _allgather_base(output: Tensor, input: Tensor, group: ProcessGroup, async_op: bool, timeout: int) -> tuple[Tensor, Work]:
-    return output, group._allgather_base(output, input, _timeout(timeout))
+    return output, _noted(group._allgather_base(output, input, _timeout(timeout)), async_op)
 
 
 def _reduce_scatter(
     outputs: list[Tensor], inputs: list[list[Tensor]], group: ProcessGroup, op: Any, async_op: bool, timeout: int
 ) -> tuple[list[Tensor], Work]:
-    return outputs, group.reduce_scatter(outputs[0], inputs[0], op, _timeout(timeout))
+    return outputs, _noted(group.reduce_scatter(outputs[0], inputs[0], op, _timeout(timeout)), async_op)
 
 
 def _reduce_scatter_base(
     output: Tensor, input: Tensor, group: ProcessGroup, op: Any, async_op: bool, timeout: int
 ) -> tuple[Tensor, Work]:
-    return output, group._reduce_scatter_base(output, input, op, _timeout(timeout))
+    return output, _noted(group._reduce_scatter_base(output, input, op, _timeout(timeout)), async_op)
 
 
 def _gather(
     outputs: list[list[Tensor]], inputs: list[Tensor], group: ProcessGroup, root: int, async_op: bool, timeout: int
 ) -> Work:
-    return group.gather(outputs[0] if outputs else [], inputs[0], root, _timeout(timeout))
+    return _noted(group.gather(outputs[0] if outputs else [], inputs[0], root, _timeout(timeout)), async_op)
 
 
 def _scatter(
     outputs: list[Tensor], inputs: list[list[Tensor]], group: ProcessGroup, root: int, async_op: bool, timeout: int
 ) -> tuple[list[Tensor], Work]:
-    return outputs, group.scatter(outputs[0], inputs[0] if inputs else [], root, _timeout(timeout))
+    return outputs, _noted(group.scatter(outputs[0], inputs[0] if inputs else [], root, _timeout(timeout)), async_op)
 
 
 def _alltoall(
     outputs: list[Tensor], inputs: list[Tensor], group: ProcessGroup, async_op: bool, timeout: int
 ) -> tuple[list[Tensor], Work]:
-    return outputs, group.alltoall(outputs, inputs, _timeout(timeout))
+    return outputs, _noted(group.alltoall(outputs, inputs, _timeout(timeout)), async_op)
 
 
 def _alltoall_base(
@@ -99,11 +106,11 @@ def _alltoall_base(
     async_op: bool,
     timeout: int,
 ) -> Work:
-    return group.alltoall_base(output, input, output_split_sizes, input_split_sizes, _timeout(timeout))
+    return _noted(group.alltoall_base(output, input, output_split_sizes, input_split_sizes, _timeout(timeout)), async_op)
 
 
 def _barrier(tensor: Tensor, group: ProcessGroup, device_ids: Sequence[int], async_op: bool, timeout: int) -> Work:
-    return group.barrier(_timeout(timeout))
+    return _noted(group.barrier(_timeout(timeout)), async_op)
 
 
 def _monitored_barrier(

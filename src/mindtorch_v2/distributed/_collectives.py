@@ -13,6 +13,7 @@ from . import _c10d_ops as ops
 from ._groups import group_or_default, is_member, rank_in_group, warn_not_in_group
 from ._reduce_ops import ReduceOp, kind_of
 from ._work import Work
+from .constants import default_pg_timeout
 
 _NO_COMPLEX = ("MAX", "MIN", "PRODUCT", "BAND", "BOR", "BXOR")
 
@@ -407,7 +408,7 @@ def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_
         warn_not_in_group("monitored_barrier")
         return
     group = group_or_default(group)
-    limit = group._timeout if timeout is None else timeout
+    limit = default_pg_timeout if timeout is None else timeout  # not the group's, as in torch
     ops.monitored_barrier_(empty(0), group, [], round(limit.total_seconds() * 1000), wait_all_ranks)
 
 

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from . import _mpi
-from ._alone import Alone
+from .._dispatch import communications
 from ._backends import Backend, BackendConfig, require_engine
-from ._engine import Communicator
-from ._fake import FakeCommunicator
+from ._engines import mpi as _mpi
+from ._engines.alone import Alone
+from ._engines.engine import Communicator
+from ._engines.fake import FakeCommunicator
 from ._process_group import DEFAULT_TIMEOUT, ProcessGroup
-from ._stores import HashStore, PrefixStore, Store
+from ._store.stores import HashStore, PrefixStore, Store
 from .rendezvous import rendezvous
 
 _NOT_INITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."
@@ -154,6 +155,7 @@ def destroy_process_group(group: Any = None) -> None:
         for each in reversed(list(world.groups.values())):
             each.shutdown()
         world.default = world.communicator = None
+        world.made = 0
         world.groups.clear()
         world.configs.clear()
     else:
@@ -344,7 +346,7 @@ def get_backend_config(group: Any = None) -> str:
 
 
 def get_pg_count() -> int:
-    """How many groups were made in this process's life."""
+    """How many groups were made since `init_process_group`."""
     return world.made
 
 
@@ -396,6 +398,22 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 def is_torchelastic_launched() -> bool:
     """Whether torchrun started this process."""
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+def _describe_groups() -> dict[str, Any] | None:
+    """A trace's `distributedInfo`; None while this process is in no group."""
+    if world.default is None:
+        return None
+    return {
+        "backend": get_backend(),
+        "rank": get_rank(),
+        "world_size": get_world_size(),
+        "pg_count": get_pg_count(),
+        "pg_config": group_configs(),
+    }
+
+
+communications.describe_groups = _describe_groups
 
 
 def group_configs() -> list[dict[str, Any]]:

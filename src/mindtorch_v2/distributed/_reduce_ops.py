@@ -6,15 +6,18 @@ import enum
 from typing import Any
 
 
-class RedOpType(enum.IntEnum):
-    """The kinds of reduction."""
+class RedOpType(enum.Enum):
+    """The kinds of reduction. As in torch they are no numbers, and int() gives theirs."""
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
     def __repr__(self) -> str:
         return f"<RedOpType.{self.name}: {self.value}>"
 
-    __str__ = enum.Enum.__str__
+    def __int__(self) -> int:
+        return int(self.value)
+
+    __index__ = __int__
 
 
 class _ReduceOpMeta(type):

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from .._dispatch.communications import Communication
 from ..futures import Future
-from . import _mpi
-from ._engine import Request
+from ._engines import mpi as _mpi
+from ._engines.engine import Request
 from ._errors import DistBackendError
 
 _SPIN_S = 0.0003
@@ -33,8 +34,13 @@ class Work:
         what: str,
         timeout: timedelta,
         fail: Callable[[str], None],
+        recorded: Communication | None = None,
     ) -> None:
-        """`finish` puts received data into its tensors; `what` names the operation in errors, `fail` marks its group."""
+        """`finish` puts received data into its tensors; `what` names the operation in errors, `fail` marks its group.
+
+        `recorded` is what profiles are told of it.
+        """
+        self.recorded = recorded
         self._request, self._results, self._finish = request, results, finish
         self._what, self._fail = what, fail
         self._began = time.monotonic()
@@ -123,11 +129,16 @@ class Work:
                     self._finish()
             except BaseException as error:
                 self._error = self._explained(error)
-            self._done = True
+            self._end()
             future = self._future
         if future is not None:
             self._complete_future(future)
         return True
+
+    def _end(self) -> None:
+        self._done = True
+        if self.recorded is not None:
+            self.recorded.end()
 
     def _explained(self, error: BaseException) -> BaseException:
         if not isinstance(error, DistBackendError):
@@ -158,7 +169,8 @@ class Work:
         with self._lock:
             if self._done:
                 return
-            self._error, self._done = DistBackendError(f"{self._what}: {reason}"), True
+            self._error = DistBackendError(f"{self._what}: {reason}")
+            self._end()
         _mpi.fail()
         self._fail(reason)
         if self._future is not None:

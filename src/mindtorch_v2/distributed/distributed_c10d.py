@@ -66,7 +66,7 @@ from ._objects import (
 )
 from ._process_group import ProcessGroup
 from ._reduce_ops import ReduceOp
-from ._stores import PrefixStore, Store
+from ._store.stores import PrefixStore, Store
 from ._work import Work
 from .constants import default_pg_timeout
 

@@ -10,7 +10,7 @@ from urllib.parse import ParseResult, parse_qsl, urlparse, urlunparse
 from urllib.request import url2pathname
 
 from ._process_group import DEFAULT_TIMEOUT
-from ._stores import FileStore, PrefixStore, Store, TCPStore
+from ._store.stores import FileStore, PrefixStore, Store, TCPStore
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
 

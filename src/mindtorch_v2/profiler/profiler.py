@@ -17,7 +17,7 @@ from .._backends.errors import OutOfMemoryError
 from .._core.cpython import without_signals_at_entry
 from .._core.files import name_in_folder
 from .._core.restoring import carry_out
-from .._dispatch import observer
+from .._dispatch import communications, observer
 from ._io.strict_json import checked, dumps
 from ._io.terminal import shown
 from .analysis.memory.categories import Uses, encoded_uses, uses
@@ -152,6 +152,9 @@ class _KinetoProfile(ResultsMixin):
     def start_trace(self) -> None:
         """Begin to record; prepare_trace() must have been called."""
         profiler = self._ready("starting trace")
+        groups = communications.describe_groups()
+        if groups is not None:
+            self.add_metadata_json("distributedInfo", dumps(groups))
         trace_observer = self.execution_trace_observer
         try:
             if trace_observer is not None:

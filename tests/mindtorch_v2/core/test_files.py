@@ -90,7 +90,7 @@ def test_no_module_sets_the_umask():
 WRITERS = {
     "_core/files.py": "the writer",
     "_core/untyped_storage.py": "a file that is mapped grows",
-    "distributed/_stores.py": "a file by which processes meet: each change is at its end",
+    "distributed/_store/stores.py": "a file by which processes meet: each change is at its end",
     "_core/shared_memory.py": "memory that processes share, where the system has it as a temporary file",
     "multiprocessing/spawn.py": "a temporary file with what a process raised",
     "serialization.py": "the file that torch.save's caller opened for a block of its own",

@@ -638,3 +638,28 @@ def kron(self, other):
         aten._unsafe_view(other, [n for size in its for n in (1, size)]),
     )
     return aten._unsafe_view(spread, [a * b for a, b in zip(own, its, strict=True)])
+
+
+@composite(
+    "flatten_dense_tensors(Tensor[] tensors) -> Tensor",
+    surface=Surface.NONE,
+    samples=lambda make: [([make(3, 4), make(5)],), ([make(2)],)],
+)
+def flatten_dense_tensors(tensors):
+    """The elements of all tensors in one."""
+    return aten.cat([aten.reshape(each, (-1,)) for each in tensors])
+
+
+@composite(
+    "unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]",
+    surface=Surface.NONE,
+    samples=lambda make: [(make(17), [make(3, 4), make(5)])],
+)
+def unflatten_dense_tensors(flat, tensors):
+    """The parts of a flat tensor, shaped like `tensors`."""
+    parts, start = [], 0
+    for tensor in tensors:
+        count = tensor.numel()
+        parts.append(aten.reshape(aten.narrow(flat, 0, start, count), tuple(tensor.shape)))
+        start += count
+    return parts

@@ -141,7 +141,7 @@ class Reducer:
         if self._expects and self._begun:
             self._raise_unfinished()
         if not self._ordered and len(self._arrivals) == len(self._parameters) and not self._find_unused:
-            self._make_buckets([FIRST_BUCKET_BYTES, self._bucket_bytes], self._arrivals)
+            self._make_buckets([FIRST_BUCKET_BYTES, self._bucket_bytes], self._order_of_all())
             self._ordered = True
         self._arrivals = []
         self._expects, self._begun = True, False
@@ -155,6 +155,15 @@ class Reducer:
                 self._left_out = _unused(outputs, self._parameters)
         elif self._static and self._unused is not None:
             self._left_out = set(self._unused)
+
+    def _order_of_all(self) -> list[int]:
+        """The order in which gradients came in the group's first process: all processes must have the same buckets."""
+        from ...distributed import broadcast
+
+        order = torch.tensor(self._arrivals, dtype=torch.int32)
+        broadcast(order, group=self._group, group_src=0)
+        listed: list[int] = order.tolist()
+        return listed
 
     def _raise_unfinished(self) -> None:
         missing = sorted(number for bucket in self._buckets for number in bucket.pending)
@@ -196,10 +205,10 @@ class Reducer:
             if not used or gradient is None:
                 view.zero_()
             elif self._hook is None:
-                with span("torch::distributed::reducer::mul_out"):
+                with span("torch::distributed::reducer::mul_out", inputs=(gradient,)):
                     torch.mul(gradient, 1.0 / self._group.size(), out=view)
             else:
-                with span("torch::distributed::reducer::copy_"):
+                with span("torch::distributed::reducer::copy_", inputs=(gradient,)):
                     view.copy_(gradient)
         self._used[number] = int(used)
         bucket.pending.discard(number)
@@ -242,7 +251,9 @@ class Reducer:
         from ...distributed import all_reduce
 
         counts = torch.tensor(self._used, dtype=torch.int32)
-        all_reduce(counts, group=self._group)
+        work = all_reduce(counts, group=self._group, async_op=True)
+        assert work is not None
+        work.wait()
         listed: list[int] = counts.tolist()
         return listed
 
@@ -260,7 +271,7 @@ class Reducer:
             elif parameter.grad is None:
                 parameter.grad = view.clone()
             else:
-                with span("torch.distributed.ddp.reducer::copy_bucket_to_grad"):
+                with span("torch.distributed.ddp.reducer::copy_bucket_to_grad", inputs=(parameter,)):
                     parameter.grad.copy_(view)
 
 

@@ -129,9 +129,13 @@ class DistributedDataParallel(Module):
         from ...distributed import broadcast
 
         with no_grad():
-            for part in _parts(tensors):
+            parts = list(_parts(tensors))
+            works = []
+            for part in parts:
                 flat = _flatten_dense_tensors(part)
-                broadcast(flat, group=self.process_group, group_src=0)
+                works.append((flat, broadcast(flat, group=self.process_group, async_op=True, group_src=0)))
+            for part, (flat, work) in zip(parts, works, strict=True):
+                work.wait()
                 for tensor, value in zip(part, _unflatten_dense_tensors(flat, part), strict=True):
                     tensor.copy_(value)
 

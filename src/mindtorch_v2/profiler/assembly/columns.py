@@ -16,7 +16,7 @@ from ..recording.asyncio_lanes import Turns, lane_at
 from ..recording.module_calls import ModuleInfo, module_path
 from ..recording.op_inputs import decode
 from ..store import tree
-from ..store.store import EventStore, InputInfo, ThreadInfo
+from ..store.store import EventStore, InputInfo, RowDetails, ThreadInfo
 from .flops import flops_of
 from .python_rows import PythonRows
 
@@ -34,6 +34,7 @@ class Tables:
         self.infos: list[InputInfo] = []
         self.stacks: list[tuple[str, ...]] = []
         self.modules: dict[str, int] = {}
+        self.details: list[RowDetails] = []
         self._info_numbers: dict[Any, int] = {}
 
     def name(self, text: str) -> int:
@@ -47,6 +48,11 @@ class Tables:
             number = self._info_numbers[key] = len(self.infos)
             self.infos.append(decode(key))
         return number
+
+    def detail(self, details: RowDetails) -> int:
+        """The number of a row's details, of which no two rows have the same."""
+        self.details.append(details)
+        return len(self.details) - 1
 
     def flops(self, op: NDArray[Any], shapes: NDArray[Any]) -> NDArray[np.int64]:
         """FLOPs of every row, computed once per op and entry of `infos`."""

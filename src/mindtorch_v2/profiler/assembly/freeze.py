@@ -97,6 +97,7 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
         stacks=tables.stacks,
         modules=list(tables.modules),
         overloads=list(observer.op_overloads),
+        row_details=tables.details,
         clock_start_ns=recorder.clock_start_ns,
         clock_end_ns=end,
         wall_start_ns=recorder.wall_start_ns,
@@ -221,7 +222,8 @@ def _lanes(recording: ThreadRecording, columns: Columns) -> NDArray[np.int64]:
 
 
 def _add_foreign(recorder: Recorder, columns: Columns, threads: list[ThreadInfo], tables: Tables) -> None:
-    """Append the rows of other processes, each process as a thread of its own."""
+    """Append rows of no thread, of workers and of communication: each process or lane as a thread of its own."""
+    recorder.collect_communications()
     lanes: dict[int, int] = {}
     for ident, name, recorded, foreign in recorder.foreign:
         more = foreign_columns(recorder, recorded, foreign, tables)
@@ -232,6 +234,8 @@ def _add_foreign(recorder: Recorder, columns: Columns, threads: list[ThreadInfo]
             threads.append(ThreadInfo(ident, name))
         more["tid"] = np.full(len(more["start"]), lanes[ident], np.int64)
         count = len(columns["start"])
+        if "details" in more:
+            columns.setdefault("details", np.full(count, -1, np.int64))
         for column, values in columns.items():
             if not column.startswith("mem_"):
                 other = more[column] if column in more else np.full(len(more["start"]), -1, np.int64)
@@ -239,7 +243,7 @@ def _add_foreign(recorder: Recorder, columns: Columns, threads: list[ThreadInfo]
 
 
 def foreign_columns(recorder: Recorder, recorded: Columns, foreign: Mapping[str, list[Any]], tables: Tables) -> Columns:
-    """The rows that another process recorded since this recording began, renumbered to refer to `tables`."""
+    """Rows of no thread that began since this recording did, renumbered to refer to `tables`."""
     own = recorded["start"] >= recorder.clock_start_ns
     more = {column: values[own] for column, values in recorded.items()}
     more["name"] = renumbered(more["name"], [tables.name(text) for text in foreign["names"]])
@@ -247,6 +251,8 @@ def foreign_columns(recorder: Recorder, recorded: Columns, foreign: Mapping[str,
     more["stack"] = renumbered(more["stack"], added(tables.stacks, foreign["stacks"]))
     modules = [tables.modules.setdefault(path, len(tables.modules)) for path in foreign["modules"]]
     more["module"] = renumbered(more["module"], modules)
+    if "details" in more:
+        more["details"] = renumbered(more["details"], [tables.detail(details) for details in foreign["row_details"]])
     more["step"] = np.broadcast_to(steps(recorder, more["start"]), len(more["start"]))
     return more
 

@@ -352,8 +352,8 @@ def _decode_one(noted: Any, type_text: str) -> Decoded:
 
 
 def _decode_list(items: tuple[Any, ...], type_text: str) -> Decoded:
-    if type_text.startswith("Tensor?["):
-        return (), "", (), None
+    if type_text.startswith(("Tensor?[", "Tensor[][")):  # torch shows no such list, unless it is empty
+        return ((), "", (), None) if items or type_text.startswith("Tensor?") else ((), "ScalarList", (), ())
     if type_text.startswith("Tensor[") or any(isinstance(i, tuple) and i[0] is _TENSOR for i in items):
         decoded = [_decode_one(i, "Tensor") for i in items]
         return tuple(d[0] for d in decoded), "TensorList", tuple(d[2] for d in decoded), None

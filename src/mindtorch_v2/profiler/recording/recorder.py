@@ -27,6 +27,7 @@ from ..._dispatch import observer
 from ..store.store import InputInfo
 from .allocations import MemoryLog
 from .asyncio_lanes import TaskLog
+from .communications import CommunicationLog
 from .current_task import Task
 from .hidden_threads import is_hidden
 from .module_calls import ModuleLog
@@ -46,7 +47,7 @@ SHAPES_WIDTH = 5  # the same and the number of the inputs' key
 
 
 class ForeignRows(NamedTuple):
-    """Rows that another process recorded, as columns and the tables that the columns index."""
+    """Rows of no thread of this process, such as those of a worker, as columns and the tables that the columns index."""
 
     ident: int
     name: str
@@ -416,6 +417,7 @@ class Recorder:
         self._by_ident: dict[int, ThreadRecording] = {}
         self._paused_at: int | None = None
         self.foreign: list[ForeignRows] = []
+        self.communications = CommunicationLog(self.records_thread, options.captures_arguments)
         self.losses: list[str] = []  # what could not be recorded, in words
 
     def start(self, step: int = 0) -> None:
@@ -470,6 +472,7 @@ class Recorder:
             self._recording_of(other).windows += (other.window,)
         if self.memory is not None:
             self.memory.start()
+        self.communications.start()
 
     def _recording_of(self, other: OtherThread) -> ThreadRecording:
         """What is recorded of a thread of which only calls are: the same for one thread after every pause."""
@@ -490,6 +493,7 @@ class Recorder:
     def _pause(self) -> int:
         """Take everything out that _resume() put in. What is not there is left out, so that it may be begun again."""
         with recorders_lock:
+            self.communications.stop()
             if self.memory is not None:
                 self.memory.stop()
             if self._paused_at is None:
@@ -516,6 +520,10 @@ class Recorder:
     def records_thread(self, state: ThreadState) -> bool:
         """Whether events of this thread are being recorded now."""
         return self.running and id(state) in self._by_state
+
+    def collect_communications(self) -> None:
+        """Move communications that have ended to `foreign`; once the recording has ended, those under way too."""
+        self.foreign += [ForeignRows(*rows) for rows in self.communications.take(self.clock_end_ns)]
 
     def _attach(self, state: ThreadState) -> None:
         with recorders_lock:

@@ -17,7 +17,7 @@ from ..assembly import freeze
 from ..assembly.clock_order import ClockOrder, loss
 from ..recording.recorder import SPAN_BASE, Recorder, ThreadRecording, recorders_by_thread, recorders_lock
 from ..store.derived import display_name
-from ..store.store import HIDDEN_NAMES, EventStore
+from ..store.store import HIDDEN_NAMES, EventStore, RowDetails
 from ..views.event_factory import flat_shapes
 from .base import RetentionPolicy
 from .drain import Table, pop_rows
@@ -61,6 +61,7 @@ class Aggregator(RetentionPolicy):
             ended = recorder.end_with_threads()
             drained = [(recording, pop_rows(recording.rows, recording.width)) for recording in list(recorder.thread_recordings)]
             recorder.forget(ended)
+            recorder.collect_communications()
             foreign = recorder.foreign[:]
             del recorder.foreign[: len(foreign)]
             new = []
@@ -125,6 +126,10 @@ class _Names(_columns.Tables):
             number = self.names[label] = len(self.names)
             self.hidden.append(label in HIDDEN_NAMES)
         return number
+
+    def detail(self, details: RowDetails) -> int:
+        """-1: statistics have no details."""
+        return -1
 
     def shape(self, info: int) -> int:
         """The number of the shapes of an entry of `infos`; inputs that differ in dtype only have the same."""

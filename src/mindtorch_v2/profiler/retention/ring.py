@@ -143,6 +143,7 @@ class Ring(RetentionPolicy):
         for recording in recorder.thread_recordings:
             lists += len(recording.touched) + sum(window.entries for window in recording.windows)
             lists += recording.modules.entries if recording.modules is not None else 0
+        recorder.collect_communications()
         foreign: int = sum(values.nbytes for part in recorder.foreign for values in part.columns.values())
         return self._count * self._block_bytes + lists * _BYTES_PER_ENTRY + foreign
 

@@ -324,7 +324,8 @@ class Stream(RetentionPolicy):
         return [log for log in logs if len(log[2])]
 
     def _foreign(self, window: RecordingWindow) -> list[dict[str, Any]]:
-        """Columns of what other processes have recorded for this one since the last drain."""
+        """Columns of what workers have recorded and of communication since the last drain."""
+        window.recorder.collect_communications()
         foreign: list[ForeignRows] = window.recorder.foreign[:]
         del window.recorder.foreign[: len(foreign)]
         parts = []

@@ -23,6 +23,7 @@ from ..recording.module_calls import ModuleInfo
 from ..recording.python_calls.stream import Called, OpenFrame
 from ..recording.recorder import SPAN_BASE, Recorder, ThreadRecording
 from ..store.derived import STEP_PREFIX
+from ..store.store import RowDetails
 from .drain import Table
 
 
@@ -33,6 +34,7 @@ class StreamTables(_columns.Tables):
         super().__init__()
         self._fresh: dict[str, list[Any]] = {}
         self._count = 0
+        self._detail_count = 0
         self._call_numbers: dict[int, int] = {}  # by id()
         self._calls: list[Called] = []  # kept, so that no other object gets the same id()
         self._equal_calls: dict[str | OpenFrame, int] = {}  # texts and open frames, which are made anew each time
@@ -50,6 +52,12 @@ class StreamTables(_columns.Tables):
             self._count += 1
             self.add("names", text)
         return number
+
+    def detail(self, details: RowDetails) -> int:
+        """The number of a row's details, which are not kept."""
+        self._detail_count += 1
+        self.add("row_details", list(details))
+        return self._detail_count - 1
 
     def forget_steps(self) -> None:
         """Forget the names of single steps, which no later window uses."""

@@ -14,6 +14,7 @@ from . import tree
 
 STEP_PREFIX = "ProfilerStep#"
 OPTIMIZER_STEP = "Optimizer.step#"
+COLLECTIVE = '"Collective name"'  # an argument that every communication has
 
 
 def display_name(name: str) -> str:
@@ -55,6 +56,7 @@ class DerivedColumns:
     mem_event: NDArray[np.int32]
 
     names: Sequence[str]
+    row_details: Sequence[Any]
     # Of a selection of rows: the store they come from, and their row numbers there.
     _whole: tuple[DerivedColumns, NDArray[np.intp]] | None = None
 
@@ -163,9 +165,23 @@ class DerivedColumns:
 
     @cached_property
     def self_ns(self) -> NDArray[np.int64]:
-        """Time not spent in children, never negative."""
+        """Time not spent in children, never negative; 0 for what runs beside the thread that began it."""
         alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns, 0)
-        return alone
+        return np.where(self.is_async, 0, alone) if self.has_communications else alone
+
+    @cached_property
+    def has_communications(self) -> bool:
+        """Whether any row of the host is a collective or a message between processes."""
+        return bool(self.is_async.any())
+
+    @cached_property
+    def is_async(self) -> NDArray[np.bool_]:
+        """Whether a row of the host is a collective or a message: on its group's lane, it takes no thread's time."""
+        named = [COLLECTIVE in details.arguments for details in self.row_details]
+        if not any(named):
+            return np.broadcast_to(np.bool_(False), len(self))
+        told = np.array([*named, False])[self.details]
+        return np.asarray(told & (self.kind == observer.SCOPE) & (self.device_type == 0))
 
     @cached_property
     def work_ns(self) -> NDArray[np.int64]:

@@ -167,7 +167,7 @@ def average_rows(rows: EventFactory, by_shapes: bool, stack_n: int, by_overload:
             key=event.name,
             count=int(count[number]),
             node_id=-1,
-            is_async=False,
+            is_async=event.is_async,
             is_remote=False,
             use_device=rows.use_device,
             input_shapes=event.input_shapes if by_shapes else "",

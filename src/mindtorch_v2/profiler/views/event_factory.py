@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
@@ -255,6 +256,15 @@ def _device_fields(rows: EventFactory, row: int) -> dict[str, str]:
     return {**fields, "correlation": str(rows.correlation[row])} if rows.correlation[row] >= 0 else fields
 
 
+def _told_fields(rows: EventFactory, row: int) -> dict[str, str]:
+    """What a trace tells of a collective or a kernel, as texts."""
+    at = rows.store.details[row] if rows.store.row_details else -1
+    if at < 0:
+        return {}
+    told = json.loads(rows.store.row_details[at].arguments)
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in told.items()}
+
+
 def _metadata_json(rows: EventFactory, row: int) -> str:
     fields = _device_fields(rows, row)
     if rows.store.options.get("expose_kineto_event_metadata") and rows.trace_index[row] >= 0:
@@ -307,7 +317,7 @@ _READERS: dict[str, Reader] = {
     "use_device": lambda rows, row: rows.use_device,
     "cpu_memory_usage": lambda rows, row: rows.total_bytes[row],
     "device_memory_usage": lambda rows, row: rows.total_device_bytes[row],
-    "is_async": _always(False),
+    "is_async": lambda rows, row: rows.store.has_communications and bool(rows.store.is_async[row]),
     "is_remote": _always(False),
     "sequence_nr": lambda rows, row: rows.seq[row],
     "device_type": lambda rows, row: _DEVICES[rows.device_type[row]],
@@ -327,7 +337,7 @@ _READERS: dict[str, Reader] = {
     "flow_start": _flow_part(1, False),
     "external_id": _external_id,
     "linked_correlation_id": _linked,
-    "event_metadata": lambda rows, row: read_metadata(_device_fields(rows, row)),
+    "event_metadata": lambda rows, row: read_metadata({**_told_fields(rows, row), **_device_fields(rows, row)}),
     "structured_input_shapes": _not_of_memory(lambda rows, row: listed(rows.inputs(row).dims)),
     "structured_input_strides": _not_of_memory(lambda rows, row: listed(rows.inputs(row).strides)),
     "input_dtypes": _not_of_memory(lambda rows, row: list(rows.inputs(row).types)),

@@ -91,6 +91,7 @@ def rebuild_store(
         stacks=new_tables.stacks,
         modules=list(new_tables.modules),
         overloads=tables["overloads"],
+        row_details=tables.get("row_details", ()),
         options=options,
         metadata=meta["metadata"],
         trace_id=meta["trace_id"],

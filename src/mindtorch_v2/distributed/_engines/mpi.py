@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._engine import Buffer, Done, Request, as_bytes
-from ._errors import DistBackendError, DistStoreError
-from ._pmi import LAUNCHER_VARIABLES, PmiServer
-from ._stores import PrefixStore, Store
+from .._errors import DistBackendError, DistStoreError
+from .._store.stores import PrefixStore, Store
+from .engine import Buffer, Done, Request, as_bytes
+from .pmi import LAUNCHER_VARIABLES, PmiServer
 
 _PIECE_BYTES = 16 << 20
 _THREAD_MULTIPLE = 3
@@ -168,45 +168,67 @@ def fail() -> None:
 class _MpiRequest:
     """A request of MPI's, and what it reads and writes."""
 
-    def __init__(self, request: Any, *kept: Any) -> None:
-        self._request, self._kept = request, kept
+    def __init__(self, mpi: Any, request: Any, *kept: Any) -> None:
+        self._mpi, self._request, self._kept = mpi, request, kept
         self._done = False
-        self._source = -1
 
     def test(self) -> bool:
         """Whether MPI is done with it."""
         if not self._done:
-            mpi = _import_mpi()
-            status = mpi.Status()
             try:
-                self._done = self._request.Test(status)
-            except mpi.Exception as error:
+                self._done = self._test()
+            except self._mpi.Exception as error:
                 raise DistBackendError(f"MPI: {error}") from error
             if self._done:
-                self._source = status.source
                 self._kept = ()
         return self._done
 
+    def _test(self) -> bool:
+        done: bool = self._request.Test()
+        return done
+
     def source(self) -> int:
-        """The rank that a message came from."""
+        """-1: it is no message that was received."""
+        return -1
+
+
+class _Received(_MpiRequest):
+    """A message that is received: it must be as long as the buffer for it."""
+
+    _source = -1
+
+    def _test(self) -> bool:
+        status = self._mpi.Status()
+        if not self._request.Test(status):
+            return False
+        self._source = status.source
+        (buffer,) = self._kept
+        count = status.Get_count(self._mpi.BYTE)
+        if count != buffer.size:
+            raise DistBackendError(f"rank {self._source} sent {count} bytes, and {buffer.size} were expected")
+        return True
+
+    def source(self) -> int:
+        """The rank that it came from."""
         return self._source
 
 
 class _Pieces:
     """Operations on the parts of a buffer, one after another."""
 
-    def __init__(self, buffer: Buffer, begin: Callable[[Buffer], Any]) -> None:
+    def __init__(self, mpi: Any, buffer: Buffer, begin: Callable[[Buffer], Any]) -> None:
+        self._mpi = mpi
         step = max(_PIECE_BYTES // buffer.itemsize, 1)
         self._rest = [buffer[at : at + step] for at in range(0, buffer.size, step)][::-1]
         self._begin = begin
-        self._current = _MpiRequest(begin(self._rest.pop()), buffer)
+        self._current = _MpiRequest(mpi, begin(self._rest.pop()), buffer)
 
     def test(self) -> bool:
         """Whether the last one is done; begins the next one where one is."""
         while self._current.test():
             if not self._rest:
                 return True
-            self._current = _MpiRequest(self._begin(self._rest.pop()))
+            self._current = _MpiRequest(self._mpi, self._begin(self._rest.pop()))
         return False
 
     def source(self) -> int:
@@ -215,7 +237,9 @@ class _Pieces:
 
 
 class Communicator:
-    """`_engine.Communicator` on one of MPI's."""
+    """`engine.Communicator` on one of MPI's."""
+
+    is_alone = False
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
@@ -244,22 +268,22 @@ class Communicator:
 
     def _pieces(self, buffer: Buffer, begin: Callable[[Buffer], Any]) -> Request:
         flat = buffer.reshape(-1)
-        return _Pieces(flat, begin) if flat.size else Done()
+        return _Pieces(self._mpi, flat, begin) if flat.size else Done()
 
     def all_gather(self, part: Buffer, parts: Buffer) -> Request:
         """Allgather."""
         part, parts = as_bytes(part), as_bytes(parts)
-        return _MpiRequest(self._comm.Iallgather(part, parts), part, parts)
+        return _MpiRequest(self._mpi, self._comm.Iallgather(part, parts), part, parts)
 
     def gather(self, part: Buffer, parts: Buffer | None, root: int) -> Request:
         """Gather."""
         part, whole = as_bytes(part), None if parts is None else as_bytes(parts)
-        return _MpiRequest(self._comm.Igather(part, whole, root), part, whole)
+        return _MpiRequest(self._mpi, self._comm.Igather(part, whole, root), part, whole)
 
     def scatter(self, parts: Buffer | None, part: Buffer, root: int) -> Request:
         """Scatter."""
         part, whole = as_bytes(part), None if parts is None else as_bytes(parts)
-        return _MpiRequest(self._comm.Iscatter(whole, part, root), part, whole)
+        return _MpiRequest(self._mpi, self._comm.Iscatter(whole, part, root), part, whole)
 
     def all_to_all(self, sent: Buffer, counts: Sequence[int], received: Buffer, received_counts: Sequence[int]) -> Request:
         """Alltoallv, in bytes."""
@@ -269,22 +293,22 @@ class Communicator:
             [buffer, ([count * width for count in each], list(np.cumsum([0, *each[:-1]]) * width)), self._mpi.BYTE]
             for buffer, each in ((sent, list(counts)), (received, list(received_counts)))
         ]
-        return _MpiRequest(self._comm.Ialltoallv(*specs), sent, received)
+        return _MpiRequest(self._mpi, self._comm.Ialltoallv(*specs), sent, received)
 
     def send(self, buffer: Buffer, peer: int, tag: int) -> Request:
         """Isend."""
         buffer = as_bytes(buffer)
-        return _MpiRequest(self._comm.Isend(buffer, peer, tag), buffer)
+        return _MpiRequest(self._mpi, self._comm.Isend(buffer, peer, tag), buffer)
 
     def receive(self, buffer: Buffer, peer: int | None, tag: int) -> Request:
         """Irecv."""
         buffer = as_bytes(buffer)
         source = self._mpi.ANY_SOURCE if peer is None else peer
-        return _MpiRequest(self._comm.Irecv(buffer, source, tag), buffer)
+        return _Received(self._mpi, self._comm.Irecv(buffer, source, tag), buffer)
 
     def barrier(self) -> Request:
         """Ibarrier."""
-        return _MpiRequest(self._comm.Ibarrier())
+        return _MpiRequest(self._mpi, self._comm.Ibarrier())
 
     def subgroup(self, ranks: Sequence[int], key: int) -> Communicator:
         """Create_group: the ranks in it take part, and no others."""

@@ -15,8 +15,8 @@ import weakref
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ._errors import DistNetworkError, DistStoreError, QueueEmptyError
-from ._key_values import KeyValues
+from .._errors import DistNetworkError, DistStoreError, QueueEmptyError
+from .key_values import KeyValues
 
 _COUNT = struct.Struct("<I")
 _MOST_FIELDS = 1 << 20

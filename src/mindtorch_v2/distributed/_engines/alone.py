@@ -6,7 +6,7 @@ import copy
 from collections import defaultdict, deque
 from collections.abc import Sequence
 
-from ._engine import Buffer, Done, Request
+from .engine import Buffer, Done, Request
 
 
 class Alone:
@@ -14,6 +14,7 @@ class Alone:
 
     rank = 0
     size = 1
+    is_alone = True
 
     def __init__(self) -> None:
         self._sent: defaultdict[int, deque[Buffer]] = defaultdict(deque)

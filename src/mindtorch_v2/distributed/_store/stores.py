@@ -10,10 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from .._core.cpython import without_signals_at_entry
-from ._errors import DistNetworkError, DistStoreError
-from ._key_values import KeyValues
-from ._store_server import Connection, StoreServer
+from ..._core.cpython import without_signals_at_entry
+from .._errors import DistNetworkError, DistStoreError
+from .key_values import KeyValues
+from .server import Connection, StoreServer
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
 

@@ -1,6 +1,6 @@
 """What carries bytes between processes, as the rest of the package sees it: communicators and requests.
 
-`_mpi` has the one on MPI, `_alone` the one of a single process. Buffers are contiguous arrays; a communicator keeps them alive
+`mpi` has the one on MPI, `alone` the one of a single process. Buffers are contiguous arrays; a communicator keeps them alive
 until the request is done. Calls only begin something; a request's `test()` says whether it is done, and makes progress.
 """
 
@@ -30,6 +30,7 @@ class Communicator(Protocol):
 
     rank: int
     size: int
+    is_alone: bool  # no other process answers, so that none can call something else
 
     def all_reduce(self, buffer: Buffer, op: str) -> Request:
         """Every process's buffer becomes the reduction of all."""

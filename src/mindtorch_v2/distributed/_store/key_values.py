@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from ._errors import DistStoreError, QueueEmptyError
+from .._errors import DistStoreError, QueueEmptyError
 
 
 class KeyValues:

@@ -14,8 +14,8 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from ._errors import DistStoreError
-from ._stores import PrefixStore, Store
+from .._errors import DistStoreError
+from .._store.stores import PrefixStore, Store
 
 # What a process manager of another kind has put into the environment: then MPI starts by it.
 LAUNCHER_VARIABLES = ("PMI_FD", "PMI_PORT", "PMI_RANK", "PMIX_RANK", "PMI2_FD", "OMPI_COMM_WORLD_RANK")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ._alone import Alone
-from ._engine import Buffer, Done, Request
+from .alone import Alone
+from .engine import Buffer, Done, Request
 
 
 class FakeCommunicator(Alone):

@@ -1,0 +1,1 @@
+"""Stores: keys and values by which processes find each other."""
