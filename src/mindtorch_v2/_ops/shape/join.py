@@ -646,7 +646,11 @@ def kron(self, other):
     samples=lambda make: [([make(3, 4), make(5)],), ([make(2)],)],
 )
 def flatten_dense_tensors(tensors):
-    """The elements of all tensors in one."""
+    """The elements of all tensors in one.
+
+    >>> torch.ops.aten.flatten_dense_tensors([torch.ones(2, 1), torch.zeros(1)])
+    tensor([1., 1., 0.])
+    """
     return aten.cat([aten.reshape(each, (-1,)) for each in tensors])
 
 
@@ -656,7 +660,12 @@ def flatten_dense_tensors(tensors):
     samples=lambda make: [(make(17), [make(3, 4), make(5)])],
 )
 def unflatten_dense_tensors(flat, tensors):
-    """The parts of a flat tensor, shaped like `tensors`."""
+    """The parts of a flat tensor, shaped like `tensors`.
+
+    >>> torch.ops.aten.unflatten_dense_tensors(torch.arange(3.0), [torch.ones(2, 1), torch.zeros(1)])
+    [tensor([[0.],
+            [1.]]), tensor([2.])]
+    """
     parts, start = [], 0
     for tensor in tensors:
         count = tensor.numel()
