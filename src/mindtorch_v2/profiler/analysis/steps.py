@@ -72,6 +72,22 @@ def is_step(store: EventStore) -> NDArray[np.bool_]:
     return rows
 
 
+def main_thread(store: EventStore) -> int:
+    """The thread of the program's main loop: that of its steps, else the one whose own ops and ranges took longest.
+
+    Python calls do not tell: a thread that waits in one looks as busy as the one that works. Nor do backward passes, which
+    may have a thread of their own.
+    """
+    host = (store.device_type == 0) & (store.kind != observer.MEMORY)
+    marked = np.flatnonzero(is_step(store) & host)
+    if len(marked):
+        return int(np.argmax(np.bincount(store.tid[marked])))
+    backward = np.isin(store.kind, (observer.ENGINE, observer.BACKWARD))
+    own = host & (store.kind != observer.PYTHON) & ~backward & (tree.nearest_ancestor(store.parent, backward) < 0)
+    rows = np.flatnonzero(own if own.any() else host)
+    return int(np.argmax(np.bincount(store.tid[rows], weights=store.self_ns[rows]))) if len(rows) else 0
+
+
 def _number(name: str) -> int:
     digits = name[len(STEP_PREFIX) :]
     return int(digits) if digits.isdecimal() else -1

@@ -7,6 +7,7 @@ import pytest
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler.analysis.advice import RULES, advise, missing, rules
 from mindtorch_v2.profiler.analysis.advice._evidence import in_closures, in_own_spans, passes, recorded_ns
+from mindtorch_v2.profiler.analysis.steps import main_thread
 from mindtorch_v2.profiler.store.store import EventStore, InputInfo
 
 MS = 1_000_000
@@ -457,6 +458,25 @@ def test_what_surrounds_the_loop_is_no_python_between_ops():
         each["end"] += 5 * MS if each["name"] == "aten::mm" else 0
     findings = rules()["python_between_ops"](EventStore.from_rows([main, *outside, *work]))
     assert "train.py(50)" not in [finding.where for finding in findings]
+
+
+def waiting_thread(count=4, length=10 * MS):
+    """Calls of another thread that waits: one for all of the recording, in which a short one comes again and again."""
+    worker = ("worker.py(5): serve",)
+    calls = [row("<built-in method acquire>", at * MS, (at + 1) * MS - 10, observer.PYTHON) for at in range(count * 10)]
+    calls.append(row("worker.py(3): serve", 0, count * length, observer.PYTHON))
+    return [{**call, "stack": worker, "thread": 7} for call in calls]
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["steps", "no-steps"])
+def test_a_thread_that_waits_is_not_the_main_one(marked):
+    work = inside([row("aten::mm", 0, 4 * MS), row("aten::item", 4 * MS, 6 * MS)])
+    rows = [each for each in work if marked or each["kind"] != observer.STEP]
+    rows.append(row("train.py(1): <module>", 0, 40 * MS, observer.PYTHON, stack=()))
+    alone, beside = (EventStore.from_rows([*rows, *others]) for others in ([], waiting_thread()))
+    assert (beside.tid[beside.kind == observer.OP] == main_thread(beside)).all()
+    assert recorded_ns(beside) == recorded_ns(alone) > 0
+    assert [finding.rule for finding in advise(beside)] == [finding.rule for finding in advise(alone)]
 
 
 @pytest.mark.parametrize(

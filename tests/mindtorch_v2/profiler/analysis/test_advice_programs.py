@@ -1,13 +1,18 @@
-"""Advice on real programs: none where there is nothing to change, and exactly the one that fits elsewhere."""
+"""Advice on real programs: none where there is nothing to change, and exactly the one that fits elsewhere.
+
+They run by a clock that stands still while other programs have the processor; `make attack` has them by the real one.
+"""
 
 from __future__ import annotations
 
 import gc
 import re
+import threading
 from pathlib import Path
 
 import pytest
 from advice_programs import CLEAN, OPTIONS, SICK, advice_for
+from cpu_clock import cpu_clock
 
 from mindtorch_v2.profiler.analysis.advice import RULES
 
@@ -21,12 +26,13 @@ def small_heap():
     """What other tests left behind is not looked at by the garbage collector, whose pauses would be part of every step."""
     gc.collect()
     gc.freeze()
-    yield
+    with cpu_clock():
+        yield
     gc.unfreeze()
 
 
 def advised(program, expected, **options):
-    """The advice for a program; of up to three recordings, since a busy machine may hold up any one of them."""
+    """The advice for a program; of up to three recordings, since caches that others emptied slow any one of them down."""
     for _ in range(TRIES):
         advice = advice_for(program, **options)
         if advice == expected:
@@ -53,6 +59,26 @@ FAULTS = [
 def test_a_fault_is_named_and_nothing_else(rule, options):
     """Of each rule's programs the smallest; `make attack` has the others."""
     assert advised(SICK[rule][0], [rule], **options) == [rule]
+
+
+@pytest.mark.parametrize("rule", ["data_loader_wait", "copies", "single_tensor_optimizer"])
+def test_threads_that_wait_hide_nothing(rule):
+    """With stacks their calls are recorded, too: one that lasts for all of the recording, and many short ones."""
+    done = threading.Event()
+
+    def wait_again():
+        while not done.wait(0.001):
+            pass
+
+    waiting = [threading.Thread(target=target) for target in (done.wait, wait_again)]
+    for thread in waiting:
+        thread.start()
+    try:
+        assert advised(SICK[rule][0], [rule], **STACKS) == [rule]
+    finally:
+        done.set()
+        for thread in waiting:
+            thread.join()
 
 
 def test_every_rule_has_a_program():

@@ -7,7 +7,7 @@ import pytest
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler.analysis.source.code import Source, source_of
 from mindtorch_v2.profiler.analysis.source.line_times import line_times
-from mindtorch_v2.profiler.store.store import EventStore
+from mindtorch_v2.profiler.store.store import EventStore, InputInfo
 
 TEXT = """\
 def score(rows):
@@ -118,3 +118,29 @@ def test_a_quarter_of_each_time_stays_however_much_recording_is_said_to_cost():
     assert line_times(EventStore.from_rows(rows, options={"calibration": costs})).ns.tolist() == [250] * 4
     costs["inside"] = 100.0
     assert line_times(EventStore.from_rows(rows, options={"calibration": costs})).ns.tolist() == [900] * 4
+
+
+@pytest.mark.parametrize(
+    ("lengths", "usual"),
+    [
+        ((10, 10, 10, 90), (10, 10, 10, 30)),  # one of many was held up
+        ((10, 10, 10, 90, 90), (10, 10, 10, 90, 90)),  # two kinds of work
+        ((10, 10, 90), (10, 10, 90)),  # too few to tell
+    ],
+)
+def test_usual_times_leave_out_what_held_up_one_of_many(lengths, usual):
+    stack = ("train.py(3): step",)
+    rows = [{"name": "aten::mm", "start": 100 * n, "end": 100 * n + ns, "stack": stack} for n, ns in enumerate(lengths)]
+    rows = [{**row, "kind": observer.OP} for row in rows]
+    assert tuple(line_times(EventStore.from_rows(rows)).usual_ns.tolist()) == usual
+
+
+def test_usual_times_are_those_of_the_same_inputs():
+    """Three small products and a large one on one line, in each of two passes."""
+    small, large = (InputInfo(((n, n),), ("float",), ((n, 1),), (None,)) for n in (4, 400))
+    rows = [
+        {"name": "aten::mm", "kind": observer.OP, "start": 100 * n, "end": 100 * n + (90 if n % 4 == 0 else 10)}
+        | {"stack": ("train.py(3): step",), "inputs": large if n % 4 == 0 else small}
+        for n in range(8)
+    ]
+    assert sorted(line_times(EventStore.from_rows(rows)).usual_ns.tolist()) == [10] * 6 + [90] * 2

@@ -13,7 +13,7 @@ from ...store import tree
 from ...store.store import EventStore
 from ..source.line_times import line_times
 from ..source.places import is_framework, is_users, parsed
-from ..steps import Steps, step_of, steps
+from ..steps import Steps, main_thread, step_of, steps
 
 Rows = NDArray[np.intp]
 Times = NDArray[np.int64]
@@ -203,9 +203,7 @@ def recorded_ns(store: EventStore) -> int:
     if len(lengths) < _FEWEST_PASSES:
         return min(int(lengths.sum()), _undisturbed_ns(store))
     whole = round(found.typical(lengths) * len(lengths))
-    host = np.flatnonzero(store.device_type == 0)
-    threads = np.bincount(store.tid[host], weights=store.self_ns[host])
-    main = int(np.argmax(threads))
+    main = main_thread(store)
     around = np.isin(store.kind, (observer.PYTHON, observer.STEP)) & (store.tid == main)
     if not around.any():  # what is between rows is in none
         return whole
@@ -215,15 +213,14 @@ def recorded_ns(store: EventStore) -> int:
 
 
 def _undisturbed_ns(store: EventStore) -> int:
-    """Self times and the time between rows of the busiest thread; what is far above the median of its kind counts as that.
+    """Self times and the time between rows of the main thread; what is far above the median of its kind counts as that.
 
     On a busy machine most of a short recording may be time in which another program ran.
     """
     host = np.flatnonzero((store.device_type == 0) & (store.kind != observer.MEMORY))
     if not len(host):
         return 0
-    threads = np.bincount(store.tid[host], weights=store.self_ns[host])
-    rows = host[store.tid[host] == int(np.argmax(threads))]
+    rows = host[store.tid[host] == main_thread(store)]
     roots = rows[store.parent[rows] < 0]
     gaps = np.maximum(store.start[roots][1:] - store.nested_end[roots][:-1], 0)
     return int(undisturbed_self_ns(store, rows).sum()) + int(_clipped(gaps, store.label[roots][1:]).sum())

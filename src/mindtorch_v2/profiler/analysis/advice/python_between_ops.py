@@ -12,6 +12,7 @@ from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.line_times import line_times
 from ..source.places import parsed
+from ..steps import main_thread
 from ._device import overlapping, union
 from ._evidence import call_cost_ns, in_own_spans, passes, recorded_ns, share, typical_pieces_ns
 from ._loops import loops
@@ -79,7 +80,8 @@ def _by_line(store: EventStore) -> tuple[list[_Line], int]:
     ns = np.maximum(pieces.usual_ns - around, 0)
     of_loops = {line for loop in loops(store) for line in loop.lines} | set(reading_lines(store))
     collecting = np.isin(store.name, [number for number, name in enumerate(store.names) if name == COLLECT])
-    others = in_own_spans(store) | collecting
+    # Other threads may wait in their Python code, and the ops do not wait for them.
+    others = in_own_spans(store) | collecting | (store.tid != main_thread(store))
     chosen = np.flatnonzero(pieces.is_python & ~others[pieces.row] & (found.at(pieces.start) >= 0) & (ns > 0))
     lines = []
     for number in np.unique(pieces.line[chosen]).tolist():
@@ -124,7 +126,7 @@ def _outside_of_ops(store: EventStore) -> int:
     chosen = np.flatnonzero(pieces.is_python & (pieces.usual_ns > _LEAST_STRETCH_NS))
     if found.count < _FEWEST_STEPS or not len(chosen):
         return 0
-    own = int(np.argmax(np.bincount(store.tid[pieces.row[chosen]])))
+    own = main_thread(store)
     others = np.flatnonzero((store.tid != own) & (store.device_type == 0) & np.isin(store.kind, (observer.OP, observer.ENGINE)))
     pauses = np.array([pause[:2] for pause in store.options.get("gc_pauses") or ()], np.int64).reshape(-1, 2)
     meanwhile = union(np.concatenate([store.start[others], pauses[:, 0]]), np.concatenate([store.end[others], pauses[:, 1]]))

@@ -23,7 +23,8 @@ _OWN_SPANS = ("Optimizer.", "enumerate(DataLoader)", "DataParallel.", "Distribut
 _IMPORTS = ("<frozen importlib", "import ")
 _USER, _FRAMEWORK = 1, 2
 _SEVERAL = 4  # pieces of one place
-_FAR = 3  # times their median
+_FAR = 3  # times their median: longer ones were held up, if
+_FEW = 0.25  # of the pieces of the place, or fewer, are; otherwise its work differs from call to call
 _STAYS = 0.25  # of a recorded self time, whatever recording is said to have cost
 
 
@@ -100,22 +101,28 @@ def _line_times(store: EventStore) -> LineTimes:
 
 
 def _places_of(store: EventStore, whole: NDArray[np.intp], stack: NDArray[np.int32], gaps: _Gaps) -> NDArray[np.int64]:
-    """A number for the place of each piece: the op or call and its stack, and for a stretch between two what these are."""
+    """A number for the place of each piece: the op or call with its stack and inputs, and for a stretch what is beside it."""
     name = np.append(store.name, np.int32(-1)).astype(np.int64)
     at = np.append(store.stack, np.int32(-1)).astype(np.int64)
-    of_rows = np.stack([name[whole], stack.astype(np.int64), np.full(len(whole), -2), np.full(len(whole), -2)])
+    inputs = store.shapes[whole].astype(np.int64)
+    of_rows = np.stack([name[whole], stack.astype(np.int64), inputs, np.full(len(whole), -2)])
     of_gaps = np.stack([name[gaps.before], at[gaps.before], name[gaps.after], at[gaps.after]])
     _, place = np.unique(np.concatenate([of_rows, of_gaps], axis=1), axis=1, return_inverse=True)
     return place.reshape(-1).astype(np.int64)
 
 
 def _usual(ns: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Times, at most three times the median of their place where there are several."""
+    """Times, at most three times the median of their place where there are several and few are longer than that."""
     order = np.lexsort((ns, place))
     _, first, counts = np.unique(place[order], return_index=True, return_counts=True)
-    most = np.where(counts >= _SEVERAL, _FAR * ns[order][first + counts // 2], np.iinfo(np.int64).max)
+    if not len(first):
+        return ns.copy()
+    in_order = ns[order]
+    most = _FAR * in_order[first + counts // 2]
+    longer = np.add.reduceat((in_order > np.repeat(most, counts)).astype(np.int64), first)
+    most = np.where((counts >= _SEVERAL) & (longer <= _FEW * counts), most, np.iinfo(np.int64).max)
     usual = np.empty_like(ns)
-    usual[order] = np.minimum(ns[order], np.repeat(most, counts))
+    usual[order] = np.minimum(in_order, np.repeat(most, counts))
     return usual
 
 
