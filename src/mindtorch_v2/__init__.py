@@ -128,6 +128,7 @@ _MORE_MODULES = (
     "_subclasses",
     "_tensor_str",
     "_utils",
+    "_vmap_internals",
     "amp",
     "ao",
     "cpu",

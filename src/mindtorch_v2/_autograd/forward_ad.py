@@ -188,11 +188,9 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         return UnpackedDualTensor(aten.view_as(tensor, tensor), None)
     begins = [GradientEdge(node, 0) for node, _ in behind]
     duals = [dual for _, dual in behind]
-    has_history = _levels[-1].recorded and (
-        any(dual.has_history for dual in duals) or _reaches_others(tensor, [node for node, _ in behind])
-    )
+    differentiable = _has_history(tensor, behind)
     if len(behind) == 1 and behind[0][0] is tensor._node and _alike(tensor, duals[0].tangent):
-        return UnpackedDualTensor(aten.view_as(tensor, tensor) if has_history else aten.detach(tensor), duals[0].tangent)
+        return UnpackedDualTensor(aten.view_as(tensor, tensor) if differentiable else aten.detach(tensor), duals[0].tangent)
     with enable_grad():
         seed: Tensor = aten.zeros_like(aten.detach(tensor))
         require_grad(seed)
@@ -204,10 +202,22 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         tangent = None
         if pairs:
             pulled_back, tangents = zip(*pairs, strict=True)
-            tangent = grad(pulled_back, [seed], tangents, retain_graph=True, create_graph=has_history, allow_unused=True)[0]
+            tangent = grad(pulled_back, [seed], tangents, retain_graph=True, create_graph=differentiable, allow_unused=True)[0]
     if tangent is None:
         tangent = aten.zeros_like(aten.detach(tensor))
-    return UnpackedDualTensor(aten.view_as(tensor, tensor) if has_history else aten.detach(tensor), tangent)
+    return UnpackedDualTensor(aten.view_as(tensor, tensor) if differentiable else aten.detach(tensor), tangent)
+
+
+def has_history(tensor: Tensor) -> bool:
+    """Whether a tensor that is recorded requires grad, not for its tangent alone."""
+    behind = _duals_behind(tensor)
+    return not behind or _has_history(tensor, behind)
+
+
+def _has_history(tensor: Tensor, behind: list[tuple[Node, _Dual]]) -> bool:
+    return _levels[-1].recorded and (
+        any(dual.has_history for _, dual in behind) or _reaches_others(tensor, [node for node, _ in behind])
+    )
 
 
 def tangent_of(tensor: Tensor) -> Tensor | None:

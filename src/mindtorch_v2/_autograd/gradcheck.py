@@ -24,6 +24,15 @@ class GradcheckError(RuntimeError):
     """Raised by gradcheck and gradgradcheck where a gradient does not agree with finite differences."""
 
 
+class _Batching:
+    """`vmap`, which is above this package and is set from there."""
+
+    vmap: Callable[..., Any]
+
+
+_batching = _Batching()
+
+
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -53,11 +62,8 @@ def gradcheck(
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
-    if check_batched_forward_grad:
-        raise NotImplementedError("gradcheck(check_batched_forward_grad=True): tangents are not batched")
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    if masked and any(isinstance(value, Tensor) and value._keys & SPARSE for value in arguments):
-        raise NotImplementedError("gradcheck(masked=True): gradients of sparse inputs by their specified elements")
+    _check_sparse(arguments, bool(masked), check_forward_ad)
     try:
         _check_inputs(arguments)
         check = _Check(func, arguments, eps, atol, rtol, nondet_tol, fast_mode)
@@ -65,6 +71,7 @@ def gradcheck(
             check.run()
         if check_forward_ad:
             check.forward_mode()
+            _check_tangents(func, arguments, check_undefined_grad, check_batched_forward_grad)
         if check.outputs and check_backward_ad:
             check.zero_gradients()
             if check_undefined_grad:
@@ -157,12 +164,46 @@ def _random_weight(output: Tensor, non_contiguous: bool) -> Tensor:
 
 
 def _requires_grad(value: Any) -> bool:
-    return isinstance(value, Tensor) and bool(value._keys & AUTOGRAD)
+    return isinstance(value, Tensor) and bool(_parameter(value)._keys & AUTOGRAD)
+
+
+def _parameter(value: Tensor) -> Tensor:
+    """What an input is differentiated by: of a sparse tensor its specified elements."""
+    entries: Tensor = value._entries if value._keys & SPARSE else value  # type: ignore[attr-defined]
+    return entries
+
+
+def _check_sparse(inputs: Sequence[Any], masked: bool, forward: bool) -> None:
+    """NotImplementedError for sparse inputs that need more than the gradients of their specified elements."""
+    for value in inputs:
+        if not isinstance(value, Tensor) or not value._keys & SPARSE:
+            continue
+        if forward:
+            raise NotImplementedError("gradcheck(check_forward_ad=True): tangents of sparse inputs")
+        if not masked and _parameter(value)._array.size != value._array.size:
+            raise NotImplementedError("gradcheck(masked=False): gradients of elements that a sparse input does not specify")
+
+
+def _check_tangents(func: Callable[..., Any], inputs: tuple[Any, ...], undefined: bool, batched: bool) -> None:
+    """GradcheckError if tangents differ where some are undefined, or where they come as a batch."""
+    if undefined or batched:
+        from .gradcheck_tangents import batched_tangents, undefined_tangents  # forward mode is loaded when it is used
+
+        if undefined:
+            undefined_tangents(func, inputs)
+        if batched:
+            batched_tangents(func, inputs, _batching.vmap)
 
 
 def _differentiable(outputs: Any) -> tuple[Tensor, ...]:
-    """The outputs of a function that require grad."""
-    return tuple(o for o in ((outputs,) if not isinstance(outputs, tuple | list) else outputs) if o.requires_grad)
+    """The outputs of a function that require grad. ValueError if one of them is sparse."""
+    listed = outputs if isinstance(outputs, tuple | list) else (outputs,)
+    if any(isinstance(o, Tensor) and o._keys & SPARSE for o in listed):
+        raise ValueError(
+            "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for "
+            "gradcheck."
+        )
+    return tuple(o for o in listed if o._keys & AUTOGRAD)
 
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
@@ -171,9 +212,10 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
         )
-    for index, value in enumerate(inputs):
-        if not _requires_grad(value):
+    for index, given in enumerate(inputs):
+        if not _requires_grad(given):
             continue
+        value = _parameter(given)
         array = value._array
         if array.dtype.str[1:] not in ("f8", "c16"):
             warnings.warn(
@@ -210,12 +252,12 @@ class _Check:
         self.func = func
         self.inputs = inputs
         self.eps, self.atol, self.rtol, self.nondet_tol, self.fast = eps, atol, rtol, nondet_tol, fast
-        self.wanted: list[Tensor] = [value for value in inputs if _requires_grad(value)]
+        self.wanted: list[Tensor] = [_parameter(value) for value in inputs if _requires_grad(value)]
         outputs = func(*inputs)
         self.outputs = _differentiable(outputs)
         # Where these are among the floating point ones, which finite differences and forward mode see.
         floating = [o for o in (outputs if isinstance(outputs, tuple | list) else (outputs,)) if _is_floating(o)]
-        self.places = [place for place, output in enumerate(floating) if output.requires_grad]
+        self.places = [place for place, output in enumerate(floating) if output._keys & AUTOGRAD]
 
     def run(self) -> None:
         """GradcheckError if a Jacobian differs from finite differences, or from run to run by more than `nondet_tol`."""
@@ -281,7 +323,12 @@ class _Check:
         from .forward_ad import dual_level, make_dual, unpack_dual  # forward mode is loaded when it is used
 
         with dual_level():
-            arguments = [make_dual(aten.detach(each), direction) if each is value else each for each in self.inputs]
+            arguments = [
+                make_dual(aten.detach(each), direction if each is value else aten.zeros_like(aten.detach(each)))
+                if _requires_grad(each)
+                else each
+                for each in self.inputs
+            ]
             outputs = self.func(*arguments)
             outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
             pushed = []

@@ -19,6 +19,7 @@ from .handles import Handle
 from .inference import is_inference
 from .inplace import StaleView, live_views, may_have_views, why_not
 from .nodes.node import Node
+from .running import forward_levels
 
 
 def backward(
@@ -33,6 +34,16 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     held = getrefcount(self) > _IN_METHOD
     _require_grad(self, requires_grad, held)
     return self
+
+
+def _requires_grad(self: Tensor) -> bool:
+    if not self._keys & AUTOGRAD:
+        return False
+    if forward_levels:  # where tensors have a history for their tangents, too
+        from .forward_ad import has_history
+
+        return has_history(self)
+    return True
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
@@ -279,7 +290,7 @@ PROPERTIES: dict[str, property] = {
     "grad_fn": property(_grad_fn),
     "grad_dtype": property(_get_grad_dtype, _set_grad_dtype),
     "grad": property(_get_grad, _set_grad, lambda self: _set_grad(self, None)),
-    "requires_grad": property(lambda self: self._keys & AUTOGRAD != 0, _set_requires_grad),
+    "requires_grad": property(_requires_grad, _set_requires_grad),
     "retains_grad": property(_retains_grad),
     "volatile": property(_volatile, _set_volatile),
 }

@@ -6,10 +6,27 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .._autograd.gradcheck import GradcheckError, analytical_jacobians, gradcheck, gradgradcheck, numerical_jacobians
+from .._autograd.gradcheck import (
+    GradcheckError,
+    _batching,
+    analytical_jacobians,
+    gradcheck,
+    gradgradcheck,
+    numerical_jacobians,
+)
 from .._core.tensor import Tensor
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+def _load_vmap(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The older `vmap`, as torch takes it here; loaded when it is used."""
+    from .._vmap_internals import _vmap
+
+    return _vmap(func)
+
+
+_batching.vmap = _load_vmap
 
 
 def _tensors(values: Any) -> list[Tensor]:

@@ -159,8 +159,13 @@ class Randomness(interception.Mode):
         return aten.stack(draws)
 
 
+class RandomOperation(RuntimeError):
+    """A random op under `vmap(randomness="error")`."""
+
+
 def refuse_random() -> None:
-    raise RuntimeError(
+    """Raise for a random op where randomness is an error."""
+    raise RandomOperation(
         "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
         "'different' randomness flags on vmap or perform the randomness operation out of vmap"
     )

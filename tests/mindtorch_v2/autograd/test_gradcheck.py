@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._autograd.gradcheck_tangents import undefined_tangents
+from mindtorch_v2.autograd import forward_ad as fwAD
 from mindtorch_v2.autograd import gradcheck, gradgradcheck
 from mindtorch_v2.autograd.gradcheck import (
     GradcheckError,
@@ -71,7 +75,7 @@ def test_fast_mode_calls_the_function_a_few_times(func, dtypes, forward):
     inputs = tuple(torch.rand(40, dtype=dtype, requires_grad=True) for dtype in dtypes)
     before = [each.tolist() for each in inputs]
     assert gradcheck(counted, inputs, fast_mode=True, check_forward_ad=forward)
-    assert len(calls) < 20 and [each.tolist() for each in inputs] == before
+    assert len(calls) < 25 and [each.tolist() for each in inputs] == before
 
 
 def test_undefined_gradients_must_be_handled():
@@ -135,3 +139,82 @@ def test_second_derivatives_by_forward_mode(fast_mode, reverse):
 
     with pytest.raises(GradcheckError, match="Jacobian" if reverse else "Jacobian computed with forward mode mismatch"):
         gradgradcheck(Wrong.apply, (x,), **options)
+
+
+_MATRIX = [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_sparse_inputs_are_differentiated_by_their_specified_elements(layout, masked, fast_mode):
+    sparse = torch.tensor(_MATRIX, dtype=torch.float64).to_sparse(layout=layout).requires_grad_()
+    weight = _point(2, 2)
+    assert gradcheck(lambda x, w: (x.to_dense() * w).sin(), (sparse, weight), masked=masked, fast_mode=fast_mode)
+
+
+def test_sparse_inputs_that_differ_are_found_and_refused():
+    sparse = torch.tensor([0.0, 2.0], dtype=torch.float64).to_sparse().requires_grad_()
+    assert gradcheck(lambda x: x.to_dense() ** 2, (sparse,), masked=True)
+    with pytest.raises(GradcheckError, match="Jacobian mismatch"):
+        gradcheck(lambda x: x.to_dense() * x.to_dense().detach(), (sparse,), masked=True)
+    with pytest.raises(NotImplementedError, match="does not specify"):
+        gradcheck(lambda x: x.to_dense(), (sparse,))
+    with pytest.raises(NotImplementedError, match="tangents of sparse inputs"):
+        gradcheck(lambda x: x.to_dense(), (sparse,), masked=True, check_forward_ad=True)
+    with pytest.raises(ValueError, match="Sparse output is not supported at gradcheck yet"):
+        gradcheck(lambda x: x * 2, (sparse,), masked=True)
+
+
+class _Counted(torch.autograd.Function):
+    """Two outputs; how often their tangents are computed is counted."""
+
+    calls = 0
+    required: ClassVar[list[bool]] = []
+
+    @staticmethod
+    def forward(ctx, x, y):
+        if fwAD._current_level >= 0:
+            _Counted.required += [x.requires_grad, y.requires_grad]
+        return x.clone(), y.clone()
+
+    @staticmethod
+    def jvp(ctx, x_t, y_t):
+        _Counted.calls += 1
+        return x_t, y_t
+
+
+@pytest.mark.parametrize(("undefined", "batched", "calls"), [(False, False, 2), (True, False, 6), (True, True, 12)])
+def test_tangents_are_checked_undefined_and_in_batches(undefined, batched, calls):
+    _Counted.calls = 0
+    _Counted.required.clear()
+    options = {"check_forward_ad": True, "check_backward_ad": False}
+    inputs = (_point(1), _point(1))
+    assert gradcheck(_Counted.apply, inputs, check_undefined_grad=undefined, check_batched_forward_grad=batched, **options)
+    assert _Counted.calls == calls
+    assert not any(_Counted.required)  # inputs are not tracked inside a level
+
+
+def test_tangents_that_depend_on_zeros_being_there_are_found():
+    class Counting(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.set_materialize_grads(False)
+            return x + y
+
+        @staticmethod
+        def jvp(ctx, x_t, y_t):
+            return x_t + 5 if y_t is None else x_t + 2 * y_t
+
+    with pytest.raises(GradcheckError, match="Mismatch in tangent values for output with index"):
+        undefined_tangents(lambda y: Counting.apply(fwAD.make_dual(torch.ones(1), torch.ones(1)), y), (_point(1),))
+
+
+def test_random_operations_cannot_be_batched_by_the_older_vmap():
+    with pytest.raises(RuntimeError, match="vmap: We do not yet support calling random operations inside of vmap"):
+        torch._vmap_internals._vmap(lambda x: x + torch.rand_like(x))(torch.ones(3))
+    with pytest.warns(FutureWarning, match=r"Please use `torch.vmap`"):
+        mapped = torch._vmap_internals.vmap(lambda x: x * 2)
+    assert mapped(torch.ones(2)).tolist() == [2, 2]
+    with pytest.raises(NotImplementedError, match="allow_none_pass_through"):
+        torch._vmap_internals._vmap(lambda x: None, allow_none_pass_through=True)
