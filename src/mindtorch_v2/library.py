@@ -6,7 +6,8 @@ import dis
 import inspect
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ._core import dtype as dt
@@ -14,7 +15,7 @@ from ._core.device import device as Device
 from ._core.tensor import Tensor
 from ._core.threads import threads
 from ._dispatch.observer import call_user_code
-from ._dispatch.overload_api import OpOverload, OpOverloadPacket
+from ._dispatch.overload_api import OpOverload, OpOverloadPacket, ops
 from ._dispatch.registry import OpSpec, composite, packets
 from ._dispatch.schema import parse
 
@@ -272,6 +273,16 @@ def impl(qualname: Any, types: Any, func: Callable[..., Any] | None = None, *, l
     return register if func is None else register(func)
 
 
+@contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+    """A `Library` whose ops are gone after the block."""
+    lib = Library(*args, **kwargs)
+    try:
+        yield lib
+    finally:
+        lib._destroy()
+
+
 class Library:
     """A namespace of ops: `Library("mylib", "DEF")`, then `define` and `impl`."""
 
@@ -279,12 +290,22 @@ class Library:
         if kind not in ("DEF", "IMPL", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._defined: list[str] = []
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Declare an op of this namespace by its schema; returns its qualified name."""
         name, _, rest = schema.partition("(")
         define(f"{self.ns}::{name.strip()}", "(" + rest)
-        return f"{self.ns}::{name.strip()}"
+        self._defined.append(f"{self.ns}::{name.strip()}")
+        return self._defined[-1]
+
+    def _destroy(self) -> None:
+        """Take away the ops that this library declared."""
+        for name in self._defined:
+            packets.pop(name, None)
+            _custom.pop(name, None)
+            vars(getattr(ops, self.ns)).pop(name.partition("::")[2], None)  # made at its first use
+        self._defined.clear()
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
         """Give an op of this namespace its body, for `dispatch_key` or, without one, for every device."""

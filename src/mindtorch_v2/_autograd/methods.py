@@ -227,6 +227,26 @@ def _grad_fn(self: Tensor) -> Node | None:
     return node
 
 
+def _set_grad_fn(self: Tensor, value: None) -> None:
+    """Drop the history; RuntimeError for a node."""
+    if value is not None:
+        raise RuntimeError("_grad_fn can be only set to None")
+    aten.detach_(self)
+
+
+def _get_backward_hooks(self: Tensor) -> dict[int, Callable[..., Any]] | None:
+    """The hooks of `register_hook` by their numbers; None where there never was one."""
+    hooks = self._node.hooks if self._keys & AUTOGRAD else None
+    return None if hooks is None else hooks.tensor.get(self._output_nr)
+
+
+def _refuse_deletion(message: str) -> Callable[[Tensor], None]:
+    def delete(self: Tensor) -> None:
+        raise RuntimeError(message)
+
+    return delete
+
+
 def _get_data(self: Tensor) -> Tensor:
     """The same memory without history; a write into it does not increment this tensor's version."""
     own = storage_of(self)
@@ -256,10 +276,6 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         graph.refresh_accumulator(self)
 
 
-def _delete_data(self: Tensor) -> None:
-    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
-
-
 def _volatile(self: Tensor) -> bool:
     """False, with torch's warning: what this said in early releases `no_grad()` says."""
     warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
@@ -286,11 +302,13 @@ METHODS: dict[str, Any] = {
 }
 
 PROPERTIES: dict[str, property] = {
-    "data": property(_get_data, _set_data, _delete_data),
+    "data": property(_get_data, _set_data, _refuse_deletion("Deleting tensor data is not allowed. Delete tensor instead!")),
     "grad_fn": property(_grad_fn),
+    "_grad_fn": property(_grad_fn, _set_grad_fn, _refuse_deletion("Deletion of _grad_fn not allowed. Detach tensor instead!")),
+    "_backward_hooks": property(_get_backward_hooks, None, _refuse_deletion("Deletion of _backwards_hooks not allowed!")),
     "grad_dtype": property(_get_grad_dtype, _set_grad_dtype),
     "grad": property(_get_grad, _set_grad, lambda self: _set_grad(self, None)),
-    "requires_grad": property(_requires_grad, _set_requires_grad),
+    "requires_grad": property(_requires_grad, _set_requires_grad, _refuse_deletion("requires_grad must be a bool")),
     "retains_grad": property(_retains_grad),
     "volatile": property(_volatile, _set_volatile),
 }

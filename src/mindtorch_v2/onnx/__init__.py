@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from ..version import __version__
 from . import operators, symbolic_helper
 
-__all__ = ["export", "is_in_onnx_export", "operators", "register_custom_op_symbolic", "symbolic_helper"]
+__all__ = [
+    "export",
+    "is_in_onnx_export",
+    "operators",
+    "producer_name",
+    "producer_version",
+    "register_custom_op_symbolic",
+    "symbolic_helper",
+]
+
+# What torch's exporter writes into a model.
+producer_name = "pytorch"
+producer_version = __version__
 
 _symbolic_rules: dict[tuple[str, int], Callable[..., Any]] = {}
 

@@ -19,6 +19,7 @@ from .._core.restoring import Actions, RestoringScope, restoring
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._ops.random.uniform_normal import get_rng_state, set_rng_state
+from ._checkpoint_log import OpLog, difference
 from ._selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = [
@@ -70,8 +71,6 @@ def set_checkpoint_early_stop(undo: Actions, enable: bool) -> None:
 @restoring
 def set_checkpoint_debug_enabled(undo: Actions, enabled: bool | None) -> None:
     """Inside, whether errors list the ops of both computations; overrides the argument."""
-    if enabled:
-        raise NotImplementedError("set_checkpoint_debug_enabled(True): logs of the ops of both computations")
     undo.append(partial(setattr, _settings, "debug", _settings.debug))
     _settings.debug = enabled
 
@@ -209,12 +208,19 @@ def checkpoint(
         if context_fn is not noop_context_fn or debug is not False:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve, *args)
-    if debug and _settings.debug is not False:
-        raise NotImplementedError("checkpoint(debug=True): logs of the ops of both computations")
+    debug = debug if _settings.debug is None else _settings.debug
+    if debug and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
     if determinism_check not in _CHECKS:
         raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
+    logs = (OpLog(), OpLog()) if debug else None
     return _without_reentrancy(
-        function, preserve, context_fn, _CHECKS[determinism_check], early_stop and _settings.early_stop, args, kwargs
+        function,
+        preserve,
+        context_fn if logs is None else lambda: logs,
+        _Frame(_CHECKS[determinism_check], early_stop and _settings.early_stop, logs),
+        args,
+        kwargs,
     )
 
 
@@ -276,14 +282,20 @@ class _Enough(Exception):
 class _Frame:
     """One checkpointed call: what it saved, as placeholders, and what each backward pass computed again."""
 
-    def __init__(self, recompute: Callable[[], Any], describe: Callable[[Tensor], Any], early_stop: bool) -> None:
-        self.recompute = recompute
+    # Computes again.
+    recompute: Callable[[], Any]
+
+    def __init__(self, describe: Callable[[Tensor], Any], early_stop: bool, logs: tuple[OpLog, OpLog] | None) -> None:
         self.describe = describe
         self.early_stop = early_stop
+        # The ops of the two computations, where these are written down.
+        self.logs = logs
         self.holders: list[weakref.ref[_Holder]] = []
         self.described: list[Any] = []
         # By pass: what was computed again. It goes with the placeholders.
         self.recomputed: dict[int, weakref.WeakKeyDictionary[_Holder, Tensor]] = {}
+        # Whether the first computation has ended. It may take gradients of its own before that.
+        self.complete = False
 
     def pack(self, tensor: Tensor) -> _Holder:
         holder = _Holder()
@@ -294,7 +306,12 @@ class _Frame:
     def unpack(self, holder: _Holder) -> Tensor:
         task = running.tasks[-1].id if running.tasks else -1
         if task == -1 or task not in self.recomputed:
-            self._recompute(task)
+            try:
+                self._recompute(task)
+            except CheckpointError as error:
+                if self.logs is None:
+                    raise
+                raise CheckpointError(difference(*self.logs)) from error
         tensors = self.recomputed[task]
         if holder not in tensors:
             raise CheckpointError(
@@ -314,6 +331,8 @@ class _Frame:
         def pack(tensor: Tensor) -> Tensor:
             index = len(described)
             described.append(self.describe(tensor))
+            if index >= len(self.holders) and not self.complete:
+                return tensor.detach()  # the whole function runs again for a gradient that it takes itself
             if index >= len(self.holders):
                 raise CheckpointError(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than "
@@ -333,6 +352,8 @@ class _Frame:
         self._compare(described)
 
     def _compare(self, described: list[Any]) -> None:
+        if not self.complete:
+            described = described[: len(self.described)]
         if len(described) != len(self.described):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
@@ -361,8 +382,7 @@ def _without_reentrancy(
     function: Callable[..., Any],
     preserve: bool,
     context_fn: Callable[[], Contexts],
-    describe: Callable[[Tensor], Any],
-    early_stop: bool,
+    frame: _Frame,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
@@ -376,6 +396,8 @@ def _without_reentrancy(
         with surroundings.again(), enable_grad(), around_again:
             function(*args, **kwargs)
 
-    frame = _Frame(recompute, describe, early_stop)
+    frame.recompute = recompute
     with saved_tensors_hooks(frame.pack, frame.unpack), around:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    frame.complete = True
+    return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 import mindtorch_v2 as torch
@@ -11,6 +13,7 @@ from mindtorch_v2.utils.checkpoint import (
     checkpoint,
     checkpoint_sequential,
     create_selective_checkpoint_contexts,
+    set_checkpoint_debug_enabled,
     set_checkpoint_early_stop,
 )
 
@@ -164,3 +167,52 @@ def test_what_a_policy_keeps_is_not_computed_again():
     checkpoint(block, x, use_reentrant=False, context_fn=contexts).sum().backward()
     assert x.grad.tolist() == plain(block)
     assert {recompute for recompute, _ in seen} == {False, True}
+
+
+def _alternating(first, second):
+    calls = []
+
+    def fn(x):
+        calls.append(x)
+        return (first if len(calls) == 1 else second)(x)
+
+    return fn
+
+
+@pytest.mark.parametrize("by_argument", [True, False])
+def test_debug_lists_the_ops_of_both_computations(by_argument):
+    x = torch.ones(2, requires_grad=True)
+    fn = _alternating(lambda x: x.sin().exp(), lambda x: x.sin() * torch.tensor([[1.0, 2.0]]))
+    with nullcontext() if by_argument else set_checkpoint_debug_enabled(True):
+        out = checkpoint(fn, x, use_reentrant=False, debug=by_argument)
+    with pytest.raises(CheckpointError, match="because you passed `debug=True` to checkpoint and") as raised:
+        out.sum().backward()
+    text = str(raised.value)
+    first, second = text.split("Operations executed during the original forward:")[1].split("during recomputation:")
+    assert "= torch.ops.aten.sin.default($0)" in first and "= torch.ops.aten.exp.default($1)" in first
+    assert "$1: float32[2] = torch.ops.aten.sin.default($0)" in second and "aten.exp" not in second
+    assert f"{__file__}:" in text and "(1 of 2 in original)" in text
+
+
+def test_debug_refuses_contexts_and_can_be_switched_off():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(ValueError, match="debug=True is incompatible with non-default context_fn"):
+        checkpoint(torch.sin, x, use_reentrant=False, debug=True, context_fn=lambda: (nullcontext(), nullcontext()))
+    fn = _alternating(lambda x: x.sin().exp(), lambda x: x.sin() * torch.tensor([[1.0, 2.0]]))
+    with set_checkpoint_debug_enabled(False):
+        out = checkpoint(fn, x, use_reentrant=False, debug=True)
+    with pytest.raises(CheckpointError, match="have different metadata"):
+        out.sum().backward()
+
+
+def test_gradients_inside_a_function_that_is_computed_again_as_a_whole():
+    def fn(x):
+        (inner,) = torch.autograd.grad(x.sin().exp(), x)
+        return x.sin().exp().sin() + inner
+
+    x = torch.tensor(0.5, requires_grad=True)
+    fn(x).backward()
+    expected, x.grad = x.grad, None
+    with set_checkpoint_early_stop(False):
+        checkpoint(fn, x, use_reentrant=False).backward()
+    assert torch.allclose(x.grad, expected)

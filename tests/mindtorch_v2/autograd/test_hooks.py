@@ -313,3 +313,38 @@ def test_saved_tensors_may_be_changed_where_that_is_allowed():
         y.zero_()
         z.sum().backward()
     assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_hooks_of_a_leafs_node_share_memory_with_its_gradient():
+    x = torch.zeros(2, requires_grad=True)
+    node = x.view_as(x).grad_fn.next_functions[0][0]
+
+    def add_half(leaf):
+        leaf.grad.add_(0.5)
+
+    x.register_post_accumulate_grad_hook(add_half)
+    seen = []
+    node.register_hook(lambda inputs, outputs: seen.append(outputs[0].tolist()))
+    (x * 2).sum().backward()
+    assert seen == [[2.5, 2.5]] and x.grad.tolist() == [2.5, 2.5]
+
+
+def test_private_attributes_of_torch():
+    x = torch.zeros(2, requires_grad=True)
+    y = x * 2
+    assert x._grad_fn is None and y._grad_fn is y.grad_fn
+    assert y._backward_hooks is None and torch.zeros(1)._backward_hooks is None
+    y.register_hook(print)
+    assert list(y._backward_hooks.values()) == [print]
+    for name, words in (
+        ("requires_grad", "requires_grad must be a bool"),
+        ("_grad_fn", "Deletion of _grad_fn not allowed. Detach tensor instead!"),
+        ("_backward_hooks", "Deletion of _backwards_hooks not allowed!"),
+        ("data", "Deleting tensor data is not allowed. Delete tensor instead!"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            delattr(y, name)
+    with pytest.raises(RuntimeError, match="_grad_fn can be only set to None"):
+        y._grad_fn = x.grad_fn or 1
+    y._grad_fn = None
+    assert y.grad_fn is None and not y.requires_grad

@@ -137,3 +137,27 @@ def test_results_that_a_derivative_does_not_keep_may_be_written_into():
     y.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+def test_a_scoped_library_takes_its_ops_away():
+    with torch.library._scoped_library("scoped_ops", "FRAGMENT") as lib:
+        lib.define("twice(Tensor x) -> Tensor")
+        lib.impl("twice", lambda x: x * 2)
+        assert torch.ops.scoped_ops.twice(torch.ones(1)).item() == 2
+    with pytest.raises(AttributeError, match="twice"):
+        torch.ops.scoped_ops.twice  # noqa: B018
+
+
+def test_an_op_may_return_a_number_beside_a_tensor():
+    @torch.library.custom_op("numbers::sin_and_two", mutates_args=())
+    def sin_and_two(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        return x.sin(), 2
+
+    sin_and_two.register_autograd(
+        lambda ctx, grad, number: grad * ctx.saved_tensors[0].cos(),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    x = torch.tensor(0.5, requires_grad=True)
+    result, number = sin_and_two(x)
+    result.backward()
+    assert number == 2 and x.grad == torch.tensor(0.5).cos()

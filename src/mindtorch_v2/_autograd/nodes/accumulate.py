@@ -91,7 +91,9 @@ class AccumulateGrad(Node):
         with _lock:
             total = variable._grad
             if total is None:
-                if not create_graph and getrefcount(grad) <= REFCOUNT_OF_LOCAL and may_steal(grad, variable):
+                # The node's own hooks see what it took; as in torch, they do not keep the leaf from taking it over.
+                shown = self.hooks is not None and bool(self.hooks.after)
+                if not create_graph and getrefcount(grad) <= REFCOUNT_OF_LOCAL + shown and may_steal(grad, variable):
                     variable._grad = aten.detach(grad)
                 else:
                     variable._grad = copy_like(grad, variable)

@@ -176,7 +176,7 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
     elif derivative.op.schema.returns_list:
         lines.append("link(node, result)")
     else:
-        lines += _linked(len(derivative.op.schema.returns), derivative.constants)
+        lines += _linked(derivative.op.schema.returns, derivative.constants)
     return function("record(args, result, state)", lines)
 
 
@@ -200,10 +200,14 @@ def _only_input(derivative: Derivative) -> bool:
     )
 
 
-def _linked(count: int, constants: tuple[int, ...]) -> list[str]:
+def _linked(returns: tuple[str, ...], constants: tuple[int, ...]) -> list[str]:
     """Lines that set the history of several outputs, except for constants and for those that are not floating point."""
+    count = len(returns)
     lines = [f"{', '.join(f'o{i}' for i in range(count))} = result"]
-    for i in range(count):
+    for i, returned in enumerate(returns):
+        if not returned.startswith("Tensor"):  # a custom op's number
+            lines.append(f"i{i} = None")
+            continue
         lines += [
             f"if o{i} is None: i{i} = None",
             "else:",
