@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from ..._dispatch import observer
 from ..store import tree
 from ..store.store import EventStore
-from .steps import Steps, is_step, main_thread, steps
+from .steps import Steps, is_step, steps
 
 Ints = NDArray[np.int64]
 
@@ -151,9 +150,12 @@ class WhatIf:
         self._edge_row: Ints = np.array([link[3] for link in links], np.int64)
         self._number = number
 
-    @cached_property
+    @property
     def _main(self) -> int:
-        return main_thread(self.store)
+        """The thread of the steps, or the one with the first row."""
+        rows = np.flatnonzero(is_step(self.store) & (self.store.device_type == 0))
+        host = np.flatnonzero(self.store.device_type == 0)
+        return int(self.store.tid[rows[0] if len(rows) else host[0]])
 
     def _add_device(self, links: Any, moment: Any, device: NDArray[np.intp], waits: dict[int, int]) -> None:
         """Work of devices: after its launch and after what is before it in its stream; and those that wait for it."""
