@@ -12,6 +12,7 @@ from typing import Any
 
 from ._core import dtype as dt
 from ._core.device import device as Device
+from ._core.keys import META
 from ._core.tensor import Tensor
 from ._core.threads import threads
 from ._dispatch.observer import call_user_code
@@ -123,7 +124,12 @@ class CustomOpDef:
     def _run(self, *args: Any) -> Any:
         tensors = [a for a in args if isinstance(a, Tensor)]
         kind = tensors[0].device.type if tensors else "cpu"
-        if kind == "meta" and self._fake is not None:
+        if any(tensor._keys & META for tensor in tensors) and "meta" not in self._kernels:
+            if self._fake is None:
+                raise RuntimeError(
+                    f"There was no fake impl registered for {self!r}. This is necessary for torch.compile/export/fx tracing to "
+                    f"work. Please use `{self._name}.register_fake` to add an fake impl."
+                )
             return self._fake(*args)
         autocast = threads.state.autocast
         if autocast is not None and autocast.enabled.get(kind, False):

@@ -42,6 +42,7 @@ from .errors import (
     check_apart,
     check_listed,
     check_tensor_arguments,
+    depends_on_values,
     first_place,
     overlapping_input,
     torch_error,
@@ -330,8 +331,10 @@ def predicted(op: OpSpec, args: tuple[Any, ...]) -> list[tuple[tuple[int, ...], 
     elif op.promote is not None:
         results = _pointwise_shape(op, args)
     else:
-        raise NotImplementedError(
-            f"{op.name}: what it returns depends on the values of its tensors, and tensors on the meta device have none"
+        raise depends_on_values(
+            NotImplementedError(
+                f"{op.name}: what it returns depends on the values of its tensors, and tensors on the meta device have none"
+            )
         )
     return [(tuple(shape), np_dtype) for shape, np_dtype in (results if isinstance(results, list) else [results])]
 
@@ -492,6 +495,11 @@ def dispatch_with_keyset(keyset: int, name: str, /, *args: Any, **kwargs: Any) -
     op = by_name if overload else resolve(packet, args, kwargs)[0]
     if op is None:
         raise AttributeError(f"aten::{base} has no overload named {overload}")
+    return redispatch(keyset, op, in_schema_order(op, args, kwargs))
+
+
+def in_schema_order(op: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call, defaults included, in the order of the op's schema; TypeError where they do not fit."""
     values = bind(op.schema, args, kwargs)
     if values is None or "out" in kwargs:
         raise TypeError(f"{op.schema.name}(): the arguments do not fit {op.schema.text}")
@@ -501,7 +509,7 @@ def dispatch_with_keyset(keyset: int, name: str, /, *args: Any, **kwargs: Any) -
         if value is REQUIRED:
             missing(op, argument.python_name)
         in_order.append((value,) * argument.int_count if argument.is_int_list and isinstance(value, int) else value)
-    return redispatch(keyset, op, tuple(in_order))
+    return tuple(in_order)
 
 
 def redispatch(keyset: int, op: OpSpec, args: tuple[Any, ...]) -> Any:

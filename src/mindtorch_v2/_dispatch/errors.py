@@ -104,6 +104,12 @@ def torch_error(error: Exception) -> Exception:
     return error
 
 
+def depends_on_values(error: Exception, by_mask: bool = False) -> Exception:
+    """`raise depends_on_values(error)`: a shape rule needs data that its tensors do not have, or which elements a mask has."""
+    error.__dict__["depends_on_values"] = "mask" if by_mask else "data"
+    return error
+
+
 def overlapping_write() -> RuntimeError:
     """For a write into an expanded tensor, whose elements share places."""
     return RuntimeError(

@@ -76,7 +76,7 @@ class TorchDispatchMode(Mode):
             return entry_globals.run_in_place(op, args, self._call)
         result = self._call(op, args)
         if with_history and not op.schema.mutates:
-            entry_globals.record_node(op, args, result)
+            entry_globals.record_subclass(op, args, result)  # the mode's results may be of a subclass
         return result
 
     def _call(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
@@ -182,8 +182,20 @@ def run_modes(op: OpSpec, args: tuple[Any, ...]) -> Any:
         modes += (mode,)
 
 
+def without_modes(function: Any, *args: Any) -> Any:
+    """Call a function while no mode is active on this thread."""
+    state = threads.state
+    modes, state.modes = state.modes, []
+    try:
+        return function(*args)
+    finally:
+        state.modes = modes
+
+
 def run_composed(mode: Any, op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Run a composite with the mode on, so that the mode sees the ops that it is made of."""
+    if op.dispatched:  # for modes further out and subclasses it is one op
+        return proceed(op, args)
     modes = threads.state.modes
     modes += (mode,)
     try:
@@ -295,13 +307,7 @@ def _strip(value: Any, originals: dict[int, Tensor]) -> Any:
 def run_below_python(run: entry_globals.Runner, op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Run an op as if no tensor were of a subclass and no mode were active. In-place ops return the tensor they got."""
     originals: dict[int, Tensor] = {}
-    state = threads.state
-    modes, state.modes = state.modes, []
-    try:
-        result = run(op, _strip(args, originals))
-    finally:
-        state.modes = modes
-    return _restored(result, originals)
+    return _restored(without_modes(run, op, _strip(args, originals)), originals)
 
 
 def _restored(result: Any, originals: dict[int, Tensor]) -> Any:

@@ -1,7 +1,7 @@
-"""torch._subclasses: tensors of programs that are traced without data, of which there are none."""
+"""torch._subclasses: tensors without data that stand for others, on any device."""
 
 from __future__ import annotations
 
-from .fake_tensor import FakeTensor, FakeTensorMode
+from .fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode, UnsupportedFakeTensorException
 
-__all__ = ["FakeTensor", "FakeTensorMode"]
+__all__ = ["DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]

@@ -89,7 +89,7 @@ def _state() -> _Casting:
 def _eligible(value: Any) -> bool:
     return (
         isinstance(value, Tensor)
-        and not value._keys & (META | NPU)
+        and (not value._keys & (META | NPU) or value.is_cpu)
         and value.is_floating_point()
         and value._array.dtype is not dt.float64.np
     )

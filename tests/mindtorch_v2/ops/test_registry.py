@@ -75,6 +75,16 @@ DATA_DEPENDENT = {
     "unique_consecutive",
     "index.Tensor",
 }
+# Composites of those, and ops that read an argument's number.
+OF_DATA = {
+    "argwhere",
+    "combinations",
+    "istft",
+    "narrow.Tensor",
+    "nonzero_numpy",
+    "tensor_split.tensor_indices_or_sections",
+    "where",
+}
 # Without a second derivative in torch as well.
 FIRST_ORDER_ONLY = {
     "_cdist_forward",
@@ -210,14 +220,12 @@ def without_memory(value: Any) -> Any:
     return type(value)(map(without_memory, value)) if isinstance(value, list | tuple) else value
 
 
-@each(
-    lambda spec: (
-        returns_tensors(spec)
-        and not spec.composite
-        and not spec.schema.mutates
-        and not {spec.schema.name, name_of(spec)} & DATA_DEPENDENT
-    )
-)
+def takes_meta(spec: OpSpec) -> bool:
+    arguments = spec.schema.arguments
+    return returns_tensors(spec) and any(a.is_tensor or a.is_tensor_list or a.type_text == "Device?" for a in arguments)
+
+
+@each(lambda spec: takes_meta(spec) and not {spec.schema.name, name_of(spec)} & DATA_DEPENDENT and name_of(spec) not in OF_DATA)
 def test_shape_rule_equals_the_result(spec: OpSpec) -> None:
     for case in cases_of(spec):
         args, kwargs = case.arguments(Make())
@@ -228,7 +236,11 @@ def test_shape_rule_equals_the_result(spec: OpSpec) -> None:
         else:
             args_meta = tuple(without_memory(a) for a in args)
             kwargs_meta = {k: without_memory(v) for k, v in kwargs.items()}
-        expected = sampling.tensors_in(spec(*args, **kwargs))
+        try:
+            expected = sampling.tensors_in(spec(*args, **kwargs))
+        except RuntimeError:  # in-place forms of samples that broadcast
+            assert spec.schema.mutates
+            continue
         told = sampling.tensors_in(spec(*args_meta, **kwargs_meta))
         assert all(t.is_meta for t in told)
         assert [(tuple(t.shape), t.dtype) for t in told] == [(tuple(t.shape), t.dtype) for t in expected], (

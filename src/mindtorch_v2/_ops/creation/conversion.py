@@ -295,7 +295,9 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """An array on the same memory; `force=True` detaches the tensor and copies it from its device first."""
     if force:
         self = resolved(self.detach().cpu())
-    # A subclass that has memory shows it as any tensor does.
+    if self._keys & PYTHON and hasattr(type(self), "__torch_dispatch__"):
+        raise RuntimeError(".numpy() is not supported for tensor subclasses.")
+    # Another subclass that has memory shows it as any tensor does.
     if self._keys & ~PYTHON & (~0 if threads.state.grad_enabled else ~AUTOGRAD):
         if self._keys & AUTOGRAD:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
@@ -308,8 +310,6 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
             f"can't convert {self.device.type} device type tensor to numpy. Use Tensor.cpu() to copy the "
             "tensor to host memory first."
         )
-    if self._keys & PYTHON and hasattr(type(self), "__torch_dispatch__"):
-        raise RuntimeError(".numpy() is not supported for tensor subclasses.")
     array = self._array
     if array.dtype.kind == "V":
         raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")

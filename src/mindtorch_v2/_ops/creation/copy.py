@@ -15,7 +15,7 @@ from ..._core.memory_format import channels_last, contiguous_format, preserve_fo
 from ..._core.storage import DETACHED, SHARED, Storage, owner_of
 from ..._core.tensor import make_alias, make_meta, make_tensor, storage_of
 from ..._dispatch import backends
-from ..._dispatch.errors import broadcast_mismatch
+from ..._dispatch.errors import broadcast_mismatch, depends_on_values
 from ..._dispatch.facts import Batching, Layout, Overlap, Surface
 from ..._dispatch.lazy_values import held_values, resolved
 from ..._dispatch.registry import aten, composite, op
@@ -536,7 +536,7 @@ def local_scalar_dense(self):
 
 @local_scalar_dense.kernel_for("meta")
 def _local_scalar_of_meta(self):
-    raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    raise depends_on_values(RuntimeError("Tensor.item() cannot be called on meta tensors"))
 
 
 @composite("item(Tensor self) -> Scalar", handwritten=Surface.METHOD)

@@ -15,7 +15,10 @@ from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD
 from ..._core.storage import FOREIGN, Storage, owner_of
 from ..._core.tensor import Tensor, make_meta, make_on_storage
+from ..._core.threads import threads
 from ..._core.untyped_storage import MemoryObject, UntypedStorage
+from ..._dispatch import entry_globals
+from ..._dispatch.interception import without_modes
 from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import aten
 from .copy import to_dtype_layout
@@ -249,10 +252,15 @@ def _check_pinned(pin_memory: bool) -> None:
 
 def _from_python(data: Any, dtype: dt.dtype | None, device: Any) -> Tensor:
     array = array_of(data, dtype)
+    if entry_globals.observers_active and threads.state.modes:
+        return _lifted(without_modes(_filled_tensor, array, device))  # a mode sees the tensor when it is whole
+    return _lifted(_filled_tensor(array, device))
+
+
+def _filled_tensor(array: np.ndarray, device: Any) -> Tensor:
     made = _empty(array.shape, dtype=dt.from_numpy(array.dtype), device="cpu")
     made._array[...] = array
-    made = _to(made) if device is None else _to(made, device=device)
-    return _lifted(made)
+    return _to(made) if device is None else _to(made, device=device)
 
 
 def _lifted(made: Tensor) -> Tensor:

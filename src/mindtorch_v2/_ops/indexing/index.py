@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._core.determinism import alert_not_deterministic
 from ..._core.layout import dense_copy, in_order, order_of_dims
-from ..._dispatch.errors import overlapping_input
+from ..._dispatch.errors import depends_on_values, overlapping_input
 from ..._dispatch.facts import Autocast, Batching, Overlap
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, scalar_name
@@ -172,9 +172,8 @@ def _indexed_shape(array, indices):
 def _any_index(index):
     """An index of the same shape as one whose values are not known."""
     if index is not None and index._array.dtype in (_BOOL, _UINT8):
-        raise NotImplementedError(
-            "the shape of a tensor indexed with a mask depends on the mask's values, which meta tensors do not have"
-        )
+        unknown = "the shape of a tensor indexed with a mask depends on the mask's values, which meta tensors do not have"
+        raise depends_on_values(NotImplementedError(unknown), by_mask=True)
     return None if index is None else np.zeros(index._array.shape, _INT64)
 
 

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..._core import dtype as dt
-from ..._core.keys import AUTOGRAD, PYTHON
+from ..._core.keys import AUTOGRAD, META, PYTHON
 from ..._core.tensor import Tensor, make_external, make_tensor
+from ..._core.threads import threads
+from ..._dispatch import entry_globals
+from ..._dispatch.interception import without_modes
 from ..._dispatch.registry import aten
 from .._support.numbers import number_of
 from ..shape.view import alias as _alias_op
@@ -60,9 +63,15 @@ def _sequence_tensor(index: Any) -> Tensor:
         raise TypeError(f"new(): invalid data type '{type(index[0]).__name__}'")
     if not positions.size:
         positions = positions.astype(np.int64)
+    if entry_globals.observers_active and threads.state.modes:
+        return aten.lift_fresh(without_modes(_filled, positions))  # a mode sees the tensor when it is whole
+    return aten.lift_fresh(_filled(positions))
+
+
+def _filled(positions: np.ndarray) -> Tensor:
     new = aten.empty(positions.shape, dtype=dt.from_numpy(positions.dtype))
     new._array[...] = positions
-    return aten.lift_fresh(aten.to(new, dtype=new.dtype))
+    return aten.to(new, dtype=new.dtype)
 
 
 def _is_mask(array: np.ndarray) -> bool:
@@ -268,7 +277,7 @@ def _copy_to(target: Tensor, value: Any) -> None:
     """Assign to all of a tensor; leading dims of size one of the value do not count."""
     if not isinstance(value, Tensor):
         # torch always assigns a tensor, as the name of the node and what is refused show.
-        if target._keys & AUTOGRAD or not target._array.flags.writeable:
+        if not target._keys & META and (target._keys & AUTOGRAD or not target._array.flags.writeable):
             value = make_tensor(number_of(value, target._array.dtype))
         aten.fill_(target, value)
         return
@@ -309,7 +318,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 def _put(target: Tensor, indices: list[Tensor | None], value: Any) -> None:
     if not isinstance(value, Tensor):
-        value = make_tensor(number_of(value, target._array.dtype))
+        meta = target._keys & META
+        value = aten.new_full(target, (), value) if meta else make_tensor(number_of(value, target._array.dtype))
     else:
         shape = value._array.shape
         wide = _without_leading_ones(shape)

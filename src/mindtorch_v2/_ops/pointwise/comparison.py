@@ -289,6 +289,7 @@ composite(
     >>> torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-9]))
     True
     """,
+    dispatched=True,
 )
 
 
@@ -302,7 +303,7 @@ def equal(self, other):
     return self.shape == other.shape and bool((self == other).all())
 
 
-op(
+is_same_size = op(
     "is_same_size(Tensor self, Tensor other) -> bool",
     lambda self, other: self.shape == other.shape,
     nondiff=True,
@@ -312,6 +313,7 @@ op(
     True
     """,
 )
+is_same_size.kernel_for("meta")(lambda self, other: self.shape == other.shape)
 
 
 def _of_truths(name, reduce):

@@ -9,6 +9,7 @@ from ..._core.keys import META
 from ..._core.layout import dense_copy, like_image
 from ..._core.memory_format import contiguous_format
 from ..._core.strides import restride
+from ..._dispatch.errors import depends_on_values
 from ..._dispatch.facts import Autocast, Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, home_of, like_first, no_kernel, normal_dim, normal_dims, np_dtype
@@ -87,7 +88,7 @@ def tile(self, dims):
 
 def _interleaved_shape(repeats, output_size):
     if output_size is None:
-        raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+        raise depends_on_values(RuntimeError("cannot repeat_interleave a meta tensor without output_size"))
     return (output_size,), repeats._array.dtype
 
 
