@@ -120,6 +120,10 @@ def _start(store: Store | None, rank: int, size: int, timeout: timedelta) -> _Jo
             f"rank {rank} of {size}: MPI could not be started (code {code}, threads {provided.value}): "
             f"{cause or 'no reason given'}"
         ) from cause
+    if meeting is not None:
+        # All have attached to the memory that MPICH shares, so its name can go: a process that is killed leaves none behind.
+        meeting.barrier("attached", size, timeout)
+        _remove_shared_memory()
     world = mpi.COMM_WORLD
     world.Set_errhandler(mpi.ERRORS_RETURN)
     atexit.register(_finalize, server, meeting, rank, size)
@@ -134,14 +138,14 @@ def _finalize(server: PmiServer | None, store: Store | None, rank: int, size: in
 
 
 def _leave(store: Store | None, rank: int, size: int) -> None:
-    if _Started.failed:
-        _remove_shared_memory()
+    if (
+        _Started.failed or getattr(sys, "last_value", None) is not None
+    ):  # an exception ends this process: the others wait for it
         return
     if store is not None:
         try:
             store.barrier("leaving", size, timedelta(seconds=_FINALIZE_S))
         except (DistStoreError, RuntimeError):  # a process died, or the store with its process
-            _remove_shared_memory()
             return
     _library().MPI_Finalize()  # by ctypes, so that the thread that answers PMI can run
     if store is not None:
@@ -153,7 +157,7 @@ def _leave(store: Store | None, rank: int, size: int) -> None:
 
 
 def _remove_shared_memory() -> None:
-    """Remove the names of the memory that MPICH shares between processes, as it does where all of them leave it."""
+    """Remove the names of the memory that MPICH shares between processes; the memory stays until they end."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/maps").read_text().splitlines():
             if re.search(r" /dev/shm/mpich_shm_\w+$", line):
