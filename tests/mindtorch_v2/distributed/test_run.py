@@ -120,7 +120,7 @@ def test_record_writes_what_is_raised(tmp_path, monkeypatch):
         (["--nproc-per-node", "gpu"], ValueError, "Cuda is not available."),
         (["--rdzv-backend", "etcd-v2"], ValueError, "etcd is not supported"),
         (["--rdzv-backend", "c10d", "--rdzv-endpoint", "host:port"], ValueError, "must be an integer"),
-        (["--rdzv-conf", "colour=red"], ValueError, "unknown keys"),
+        (["--rdzv-conf", "paint=red"], ValueError, "unknown keys"),
         (["--redirects", "0:9"], ValueError, "does not match"),
         (["--no-python", "-m"], ValueError, "Don't use both"),
         (["--virtual-local-rank"], NotImplementedError, "virtual_local_rank"),
