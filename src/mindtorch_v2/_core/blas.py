@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -99,7 +100,47 @@ def set_num_threads(count: int) -> None:
         raise TypeError(f"set_num_threads expects an int, but got {type(count).__name__}")
     if count <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
+    _set_blas_threads(count)
+    _threads.count = count
+
+
+class _OneThread:
+    """Restricts BLAS to one thread while at least one block runs inside of it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1:
+                _set_blas_threads(1)
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if not self._depth:
+                _set_blas_threads(get_num_threads())
+
+    def renew(self) -> None:
+        """Forget, in a forked process, the blocks of threads that it does not have."""
+        depth, self._depth, self._lock = self._depth, 0, threading.Lock()
+        if depth:
+            _set_blas_threads(get_num_threads())
+
+
+_one_thread = _OneThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_one_thread.renew)
+
+
+def _set_blas_threads(count: int) -> None:
     setter = _thread_control("set_num_threads")
     if setter is not None:
         setter(count)
-    _threads.count = count
+
+
+def one_blas_thread() -> _OneThread:
+    """A context in which BLAS, called from any thread, computes on the calling thread alone."""
+    return _one_thread

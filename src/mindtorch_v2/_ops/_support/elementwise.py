@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .blockwise import BLOCK, in_blocks, splits
 from .common import no_kernel
 
 _F32 = np.dtype(np.float32)
@@ -89,6 +90,8 @@ def clipped(array: np.ndarray, low: float, high: float, out: np.ndarray | None =
 
 def logistic(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """1 / (1 + exp(-x)). exp of a large number overflows to inf, whose reciprocal is the right 0."""
+    if x.size > BLOCK and splits(x, out):
+        return in_blocks(lambda target, block: logistic(block, target), np.empty_like(x) if out is None else out, x)
     result = _negative(x, out)
     if result.__class__ is not _ndarray:
         result = np.asarray(result)

@@ -11,7 +11,7 @@ import numpy as np
 _F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
-def _is_half(kind: np.dtype[Any]) -> bool:
+def is_half(kind: np.dtype[Any]) -> bool:
     """float16 or bfloat16, the only two types of two bytes with a fraction."""
     return kind.itemsize == 2 and kind.kind in "fV"
 
@@ -22,7 +22,7 @@ def is_narrow(kind: np.dtype[Any]) -> bool:
 
 
 def _widened(value: Any) -> Any:
-    return value.astype(_F32) if isinstance(value, np.ndarray) and _is_half(value.dtype) else value
+    return value.astype(_F32) if isinstance(value, np.ndarray) and is_half(value.dtype) else value
 
 
 def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,7 +33,7 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(kernel)
     def run(first: Any, *rest: Any) -> Any:
-        if first.dtype.itemsize != 2 or not _is_half(first.dtype):
+        if first.dtype.itemsize != 2 or not is_half(first.dtype):
             return kernel(first, *rest)
         kind = first.dtype
         result = kernel(_widened(first), *map(_widened, rest))

@@ -10,6 +10,7 @@ from ..._dispatch.errors import no_order
 from ..._dispatch.facts import Batching, Layout, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support import special_math
+from .._support.blockwise import blockwise
 from .._support.common import like_first
 from .._support.elementwise import clipped, constant, log1p_exp_minus_abs, logistic, need_float, where_true
 from .._support.erf import normal_cdf32
@@ -136,17 +137,18 @@ _TANH_SCALE = math.sqrt(2 / math.pi)
 _TANH_CUBE = 0.044715
 
 
-def _normal_cdf(x):
+def _normal_cdf(x, out=None):
     if x.dtype is _F32:
-        return normal_cdf32(x)
-    made = special_math.erf(x * math.sqrt(0.5))
-    return 0.5 * (1 + made)
+        return normal_cdf32(x, out)
+    erf = np.asarray(special_math.erf(x * math.sqrt(0.5)))
+    erf += 1
+    return np.multiply(erf, constant(0.5, x.dtype), out)
 
 
-def _gelu_tanh(x):
+def _gelu_tanh(x, out=None):
     """tanh of the polynomial that stands in for erf, and x²."""
     square = np.asarray(np.multiply(x, x))
-    made = np.asarray(np.multiply(square, constant(_TANH_CUBE * _TANH_SCALE, x.dtype)))
+    made = np.asarray(np.multiply(square, constant(_TANH_CUBE * _TANH_SCALE, x.dtype), out))
     np.add(made, constant(_TANH_SCALE, x.dtype), made)
     np.multiply(made, x, made)
     return np.tanh(made, made), square
@@ -165,8 +167,8 @@ def _check_gelu(approximate):
     batching=Batching.POINTWISE,
     flops=per_element(8),
 )
-@in_float32
-def gelu(self, approximate):
+@blockwise
+def gelu(self, approximate, out=None):
     """`x` times the normal distribution's probability of lying below `x`.
 
     >>> F.gelu(torch.tensor([-1.0, 1.0]))
@@ -174,10 +176,10 @@ def gelu(self, approximate):
     """
     need_float("GeluKernelImpl", self)
     if approximate == "none":
-        result = np.asarray(_normal_cdf(self))
+        result = np.asarray(_normal_cdf(self, out))
         return np.multiply(result, self, result)
     _check_gelu(approximate)
-    result, _ = _gelu_tanh(self)
+    result, _ = _gelu_tanh(self, out)
     np.add(result, constant(1, result.dtype), result)
     np.multiply(result, self, result)
     return np.multiply(result, constant(0.5, result.dtype), result)
@@ -192,12 +194,12 @@ gelu.vjp(self=lambda g, self, approximate: aten.gelu_backward(g, self, approxima
     shape=like_first,
     flops=per_element(14),
 )
-@in_float32
-def gelu_backward(grad_output, self, approximate):
+@blockwise
+def gelu_backward(grad_output, self, approximate, out=None):
     _check_gelu(approximate)
     kind = self.dtype
     if approximate == "none":
-        slope = np.asarray(_normal_cdf(self))
+        slope = np.asarray(_normal_cdf(self, out))
         density = np.asarray(np.multiply(self, self))
         np.multiply(density, constant(-0.5, kind), density)
         np.exp(density, density)
@@ -210,7 +212,7 @@ def gelu_backward(grad_output, self, approximate):
     np.multiply(square, constant(1.5 * _TANH_SCALE * _TANH_CUBE, kind), square)
     np.add(square, constant(0.5 * _TANH_SCALE, kind), square)
     np.multiply(square, self, square)
-    slope = np.asarray(np.multiply(inner, inner))
+    slope = np.asarray(np.multiply(inner, inner, out))
     np.subtract(constant(1, kind), slope, slope)
     np.multiply(slope, square, slope)
     np.multiply(inner, constant(0.5, kind), inner)
@@ -242,27 +244,29 @@ gelu_backward.vjp(
 
 
 @op("silu(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(4))
-@in_float32
-def silu(self):
+@blockwise
+def silu(self, out=None):
     """`x * sigmoid(x)`.
 
     >>> F.silu(torch.tensor([-1.0, 1.0]))
     tensor([-0.2689,  0.7311])
     """
     need_float("silu_cpu", self, "iub")
-    made = logistic(self)
-    return np.multiply(made, self, made)
+    divisor = np.asarray(np.negative(self, out))
+    np.exp(divisor, divisor)
+    np.add(divisor, constant(1, divisor.dtype), divisor)
+    return np.divide(self, divisor, divisor)
 
 
 silu.vjp(self=lambda g, self: aten.silu_backward(g, self))
 
 
 @op("silu_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first, flops=per_element(5))
-@in_float32
-def silu_backward(grad_output, self):
+@blockwise
+def silu_backward(grad_output, self, out=None):
     s = logistic(self)
     # s (1 + x (1 - s))
-    slope = np.asarray(np.subtract(constant(1, s.dtype), s))
+    slope = np.asarray(np.subtract(constant(1, s.dtype), s, out))
     np.multiply(slope, self, slope)
     np.add(slope, constant(1, s.dtype), slope)
     np.multiply(slope, s, slope)
@@ -295,26 +299,26 @@ def _mish_ratio(x):
 
 
 @op("mish(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(5))
-@in_float32
-def mish(self):
+@blockwise
+def mish(self, out=None):
     """`x * tanh(softplus(x))`.
 
     >>> F.mish(torch.tensor([-1.0, 1.0]))
     tensor([-0.3034,  0.8651])
     """
     need_float("mish_cpu", self)
-    made, _ = _mish_ratio(self)
-    return np.multiply(made, self, made)
+    ratio, _ = _mish_ratio(self)
+    return np.multiply(ratio, self, out)
 
 
 mish.vjp(self=lambda g, self: aten.mish_backward(g, self))
 
 
 @op("mish_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first, flops=per_element(14))
-@in_float32
-def mish_backward(grad_output, self):
+@blockwise
+def mish_backward(grad_output, self, out=None):
     t, s = _mish_ratio(self)
-    return grad_output * (t + self * s * (1 - t * t))
+    return np.multiply(grad_output, t + self * s * (1 - t * t), out)
 
 
 def _mish_slope(self):

@@ -16,6 +16,7 @@ from ..._dispatch.lazy_values import turned
 from ..._dispatch.out_dtypes import castable, same
 from ..._dispatch.promotion import as_number, number_for, rank
 from ..._dispatch.registry import aten, composite, op
+from .._support.blockwise import BLOCK, in_blocks, splits
 from .._support.common import no_kernel, scalar_name
 from .._support.flops import per_element
 from .._support.numbers import MOST, number_of
@@ -638,10 +639,28 @@ def addcmul(self, tensor1, tensor2, value, out=None):
     """
     if self.dtype is _BOOL:
         raise no_kernel("addcmul_cpu_out", self)
-    product = np.multiply(tensor1, tensor2)
+    return _plus_scaled(np.multiply, self, tensor1, tensor2, value, out)
+
+
+def _plus_scaled(combine, self, tensor1, tensor2, value, out):
+    """self + value * combine(tensor1, tensor2), block by block where the arrays are large."""
+    if self.size > BLOCK and self.dtype.kind == "f" and splits(self, tensor1, tensor2, out):
+        factor = None if value == 1 else fitting_number(value, self.dtype)
+        result = np.empty(self.shape, self.dtype) if out is None else out
+        return in_blocks(lambda *blocks: _plus_scaled_block(combine, factor, *blocks), result, self, tensor1, tensor2)
+    combined = combine(tensor1, tensor2)
     if value != 1:
-        product = np.multiply(product, fitting_number(value, self.dtype), product if product.__class__ is np.ndarray else None)
-    return np.add(self, product, out)
+        combined = np.multiply(
+            combined, fitting_number(value, self.dtype), combined if combined.__class__ is np.ndarray else None
+        )
+    return np.add(self, combined, out)
+
+
+def _plus_scaled_block(combine, factor, out, self, tensor1, tensor2):
+    combined = combine(tensor1, tensor2)
+    if factor is not None:
+        np.multiply(combined, factor, combined)
+    np.add(self, combined, out)
 
 
 addcmul.vjp(
@@ -670,10 +689,7 @@ def addcdiv(self, tensor1, tensor2, value, out=None):
             "Integer division with addcdiv is no longer supported, and in a future release addcdiv will "
             "perform a true division of tensor1 and tensor2."
         )
-    ratio = np.divide(tensor1, tensor2)
-    if value != 1:
-        ratio = np.multiply(ratio, fitting_number(value, self.dtype), ratio if ratio.__class__ is np.ndarray else None)
-    return np.add(self, ratio, out)
+    return _plus_scaled(np.divide, self, tensor1, tensor2, value, out)
 
 
 def _number_over(number, t):
@@ -692,8 +708,21 @@ addcdiv.vjp(
 )
 
 
+def _interpolated_block(weight, out, self, end):
+    difference = np.subtract(end, self)
+    if abs(weight) < 0.5:
+        np.multiply(difference, weight, difference)
+        np.add(self, difference, out)
+    else:
+        np.multiply(difference, np.subtract(1, weight, dtype=self.dtype), difference)
+        np.subtract(end, difference, out)
+
+
 def _interpolated(self, end, weight, out):
     """`lerp` computed from the nearer end, so that both ends are exact."""
+    if self.size > BLOCK and not weight.ndim and splits(self, end, out) and self.dtype.kind == "f":
+        result = np.empty(self.shape, self.dtype) if out is None else out
+        return in_blocks(lambda *blocks: _interpolated_block(weight, *blocks), result, self, end)
     difference = np.subtract(end, self)
     near = np.abs(weight) < 0.5
     if near.ndim == 0:

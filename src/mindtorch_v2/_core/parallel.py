@@ -1,0 +1,174 @@
+"""Splits the work of large kernels into blocks, which the threads of a pool and the calling one take in turn.
+
+The blocks depend on shapes alone, never on the number of threads, and each is worked on by a single thread, so that results are
+the same to the last bit for every number of threads. NumPy releases the GIL while it computes. A block should take some 50 us
+or more: to wake a thread costs about as much.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+import numpy as np
+
+from .blas import get_num_threads, one_blas_thread
+
+Task = Callable[[int], None]
+
+
+class _Region:
+    """The tasks of one call of `run`: numbers below `count`, which threads take until none is left."""
+
+    def __init__(self, count: int, task: Task) -> None:
+        self._task, self._count = task, count
+        self._next = self._active = 0
+        self._error: BaseException | None = None
+        self._lock, self._idle = threading.Lock(), threading.Lock()
+
+    def _take(self) -> int:
+        """The next number, or -1."""
+        with self._lock:
+            number = self._next
+            if number >= self._count:
+                return -1
+            self._next = number + 1
+        return number
+
+    def take_part(self) -> None:
+        """Work on tasks until none is left, on a thread of the pool; the first error is kept for `close`."""
+        with self._lock:
+            if self._next >= self._count:
+                return
+            self._active += 1
+            if self._active == 1:
+                self._idle.acquire(blocking=False)
+        try:
+            self.work()
+        except BaseException as error:
+            self._error = error
+        finally:
+            with self._lock:
+                if self._error is not None:
+                    self._next = self._count
+                self._active -= 1
+                if not self._active:
+                    self._idle.release()
+
+    def work(self) -> None:
+        """Work on tasks until none is left."""
+        number = self._take()
+        while number >= 0:
+            self._task(number)
+            number = self._take()
+
+    def close(self) -> None:
+        """Hand out no more tasks, wait for those that run, and raise what they raised.
+
+        An interrupt of the waiting is raised after it: until then tasks write to arrays that their owner may give back.
+        """
+        error = None
+        while True:
+            try:
+                with self._lock:
+                    self._next = self._count
+                with self._idle:
+                    break
+            except BaseException as interrupt:
+                error = interrupt
+        error = error or self._error
+        if error is not None:
+            raise error
+
+
+class _Pool:
+    """Threads that wait for regions. `threading` does not know them, so that neither programs nor recordings see them."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget all threads, in a forked process that does not have them."""
+        self._regions: SimpleQueue[_Region | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._ended: list[_thread.LockType] = []
+
+    def help(self, region: _Region, threads: int) -> None:
+        """Have up to so many threads take part in a region."""
+        with self._lock:
+            while len(self._ended) < threads:
+                ended = _thread.allocate_lock()
+                ended.acquire()
+                try:
+                    _thread.start_new_thread(self._work, (ended,))
+                except RuntimeError:  # no more threads, or the interpreter is about to end: the others do the work
+                    break
+                self._ended.append(ended)
+        for _ in range(threads):
+            self._regions.put(region)
+
+    def _work(self, ended: _thread.LockType) -> None:
+        _inside.value = True
+        np.seterr(all="ignore")  # as the calling thread, where floating-point errors are silent
+        regions = self._regions
+        try:
+            while (region := regions.get()) is not None:
+                region.take_part()
+                del region  # or the arrays of the last task would stay as long as the thread waits
+        finally:
+            ended.release()
+
+    def stop(self) -> None:
+        """End the threads, after the tasks that they work on."""
+        with self._lock:
+            ended, self._ended = self._ended, []
+            for _ in ended:
+                self._regions.put(None)
+            for lock in ended:
+                lock.acquire()
+
+
+class _Inside(threading.local):
+    """Whether the calling thread works on a task: what that splits again, it works on alone."""
+
+    value = False
+
+
+_inside = _Inside()
+_pool = _Pool()
+
+if hasattr(os, "register_at_fork"):
+    # Stopped, not only forgotten: to fork with threads running is deprecated since Python 3.12.
+    os.register_at_fork(before=_pool.stop, after_in_child=_pool.renew)
+
+
+def run(count: int, task: Task) -> None:
+    """Call `task` with every number below `count`, each once, on up to `get_num_threads()` threads.
+
+    Tasks must not depend on each other; what one raises is raised, when none runs any more. BLAS uses a single thread
+    meanwhile, so that a task may call it.
+    """
+    if get_num_threads() == 1 or _inside.value:
+        for number in range(count):
+            task(number)
+        return
+    with one_blas_thread():
+        if count == 1:
+            task(0)
+            return
+        region = _Region(count, task)
+        _inside.value = True
+        try:
+            _pool.help(region, min(get_num_threads(), count) - 1)
+            region.work()
+        finally:
+            _inside.value = False
+            region.close()
+
+
+def blocks(length: int, step: int, work: Callable[[slice], None]) -> None:
+    """Call `work` with slices of up to `step` that together are `slice(0, length)`, as `run` does."""
+    run(-(-length // step), lambda number: work(slice(number * step, min(number * step + step, length))))

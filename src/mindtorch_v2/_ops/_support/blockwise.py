@@ -1,0 +1,59 @@
+"""Element-wise kernels of several passes, block by block: a block stays in the cache, and threads share the blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from ..._core import parallel
+from .half import in_float32, is_half
+
+# Elements of a block: 256 KB of float32. Smaller arrays are a block of their own.
+BLOCK = 1 << 16
+
+
+def splits(first: np.ndarray, *others: np.ndarray | None) -> bool:
+    """Whether arrays are row-major and have one shape and dtype, so that blocks of them correspond. None is left out."""
+    shape, kind = first.shape, first.dtype
+    return first.flags.c_contiguous and all(
+        a is None or (a.shape == shape and a.dtype == kind and a.flags.c_contiguous) for a in others
+    )
+
+
+def in_blocks(work: Callable[..., Any], out: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
+    """Call `work(block of out, blocks of the arrays)` for all blocks of arrays that `splits` is true for; returns `out`."""
+    flat = [a.reshape(-1) for a in (out, *arrays)]
+    parallel.blocks(out.size, BLOCK, lambda part: work(*[a[part] for a in flat]))
+    return out
+
+
+def blockwise(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """An element-wise kernel `kernel(array, *more, out=None)` as `in_float32` makes it, block by block where arrays are large.
+
+    Its result has the dtype of the first argument; other arguments are arrays of the same shape, or no arrays. `out` is an
+    array for the result, or None for a new one.
+    """
+    rounded = in_float32(kernel)
+
+    @wraps(kernel)
+    def run(first: Any, *rest: Any) -> Any:
+        if first.size > BLOCK:
+            arrays = [a for a in rest if a.__class__ is np.ndarray]
+            if splits(first, *arrays):
+                numbers, half = rest[len(arrays) :], is_half(first.dtype)
+
+                def work(target: np.ndarray, *blocks: np.ndarray) -> None:
+                    if half:
+                        target[...] = rounded(*blocks, *numbers)
+                    else:
+                        kernel(*blocks, *numbers, out=target)
+
+                return in_blocks(work, np.empty(first.shape, first.dtype), first, *arrays)
+        if first.dtype.itemsize != 2 or not is_half(first.dtype):
+            return kernel(first, *rest)
+        return rounded(first, *rest)
+
+    return run

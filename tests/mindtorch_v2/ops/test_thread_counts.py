@@ -1,0 +1,58 @@
+"""Results have the same bits for every number of threads."""
+
+from __future__ import annotations
+
+import pytest
+
+import mindtorch_v2 as torch
+import mindtorch_v2.nn.functional as F
+
+_MANY = 3 * (1 << 16) + 17  # elements: several blocks, the last one short
+
+
+def _leaf(*shape):
+    return torch.randn(*shape).requires_grad_()
+
+
+def _trained(function, *leaves):
+    """The result of a function and the gradients of its arguments."""
+    result = function(*leaves)
+    result.backward(torch.randn(result.shape))
+    return [result, *[leaf.grad for leaf in leaves]]
+
+
+CASES = {
+    "gelu": lambda: _trained(F.gelu, _leaf(_MANY)),
+    "gelu tanh": lambda: _trained(lambda x: F.gelu(x, approximate="tanh"), _leaf(_MANY)),
+    "silu": lambda: _trained(F.silu, _leaf(_MANY)),
+    "silu of half precision": lambda: [F.silu(torch.randn(_MANY).bfloat16())],
+    "mish": lambda: _trained(F.mish, _leaf(_MANY)),
+    "sigmoid": lambda: _trained(torch.sigmoid, _leaf(_MANY)),
+    "erf": lambda: [torch.erf(torch.randn(_MANY))],
+    "lerp": lambda: [torch.lerp(torch.randn(_MANY), torch.randn(_MANY), 0.3)],
+    "addcmul_": lambda: [torch.randn(_MANY).addcmul_(torch.randn(_MANY), torch.randn(_MANY), value=0.5)],
+    "addcdiv_": lambda: [torch.randn(_MANY).addcdiv_(torch.randn(_MANY), torch.rand(_MANY) + 1, value=0.5)],
+}
+
+
+@pytest.fixture
+def results_by_threads():
+    """A function that runs a case with one, two and four threads, from the same seed."""
+    before = torch.get_num_threads()
+
+    def run(case):
+        results = []
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            torch.manual_seed(0)
+            results.append([part.detach().view(torch.uint8).numpy().tobytes() for part in case()])
+        return results
+
+    yield run
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_bits(name, results_by_threads):
+    first, *others = results_by_threads(CASES[name])
+    assert all(other == first for other in others)
