@@ -81,6 +81,7 @@ class _Threads:
 _threads = _Threads()
 
 
+@cache
 def _thread_control(name: str) -> Callable[..., int] | None:
     library = openblas()
     return None if library is None else library.control(name)

@@ -21,6 +21,11 @@ def _trained(function, *leaves):
     return [result, *[leaf.grad for leaf in leaves]]
 
 
+def _attention(heads, kv_heads, length, **options):
+    leaves = [_leaf(2, count, length, 8) for count in (heads, kv_heads, kv_heads)]
+    return _trained(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **options), *leaves)
+
+
 CASES = {
     "gelu": lambda: _trained(F.gelu, _leaf(_MANY)),
     "gelu tanh": lambda: _trained(lambda x: F.gelu(x, approximate="tanh"), _leaf(_MANY)),
@@ -31,6 +36,15 @@ CASES = {
     "erf": lambda: [torch.erf(torch.randn(_MANY))],
     "lerp": lambda: [torch.lerp(torch.randn(_MANY), torch.randn(_MANY), 0.3)],
     "addcmul_": lambda: [torch.randn(_MANY).addcmul_(torch.randn(_MANY), torch.randn(_MANY), value=0.5)],
+    "softmax": lambda: _trained(lambda x: F.softmax(x, -1), _leaf(700, 300)),
+    "softmax of large numbers": lambda: [F.softmax(torch.randn(700, 300) * 50, -1)],
+    "softmax of one block": lambda: _trained(lambda x: F.softmax(x, -1), _leaf(100, 300)),
+    "log_softmax": lambda: _trained(lambda x: F.log_softmax(x, -1), _leaf(700, 300)),
+    "cross_entropy": lambda: _trained(lambda x: F.cross_entropy(x, torch.arange(700) % 300), _leaf(700, 300)),
+    "attention": lambda: _attention(4, 4, 300),
+    "attention, causal": lambda: _attention(2, 2, 300, is_causal=True),
+    "attention, shared keys": lambda: _attention(4, 2, 200, is_causal=True),
+    "attention, mask": lambda: _attention(2, 2, 200, attn_mask=torch.randn(200, 200)),
     "addcdiv_": lambda: [torch.randn(_MANY).addcdiv_(torch.randn(_MANY), torch.rand(_MANY) + 1, value=0.5)],
 }
 
@@ -45,7 +59,7 @@ def results_by_threads():
         for threads in (1, 2, 4):
             torch.set_num_threads(threads)
             torch.manual_seed(0)
-            results.append([part.detach().view(torch.uint8).numpy().tobytes() for part in case()])
+            results.append([part.detach().reshape(-1).view(torch.uint8).numpy().tobytes() for part in case()])
         return results
 
     yield run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first
 from .._support.half import in_float32
 from ..pointwise.scalar_forms import mul_number
+from ._attention_blocks import attend, attend_backward
 
 # Which kinds of kernels may be used. Of the fused ones the CPU has flash.
 ALLOWED = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
@@ -23,44 +23,6 @@ def _scale(width, scale):
     if scale is None:
         return 1 / math.sqrt(width) if width else math.inf
     return scale
-
-
-@lru_cache(maxsize=16)
-def _causal_bias(length, width, dtype):
-    """0 on and below the diagonal, -inf above it."""
-    bias = np.triu(np.full((length, width), -np.inf, dtype), 1)
-    bias.flags.writeable = False
-    return bias
-
-
-def _by_kv_head(array, kv_heads):
-    """(N, heads, ...) with the heads that share one key and value side by side: (N, kv_heads, heads per, ...)."""
-    return array.reshape(array.shape[0], kv_heads, -1, *array.shape[2:])
-
-
-def _scores(query, key, is_causal, attn_mask, factor):
-    """query keyᵀ, scaled, with -inf where the mask forbids attention."""
-    heads, kv_heads = query.shape[1], key.shape[1]
-    scaled = query * query.dtype.type(factor)
-    if heads == kv_heads:
-        scores = np.matmul(scaled, key.swapaxes(-1, -2))
-    else:
-        scores = np.matmul(_by_kv_head(scaled, kv_heads), key.swapaxes(-1, -2)[:, :, None])
-        scores = scores.reshape(*query.shape[:3], key.shape[2])
-    if attn_mask is not None:
-        scores += attn_mask
-    if is_causal:
-        scores += _causal_bias(*scores.shape[-2:], scores.dtype)
-    return scores
-
-
-def _times(left, right, out):
-    """left @ right for every head, where right may have fewer heads than left."""
-    if left.shape[1] == right.shape[1]:
-        np.matmul(left, right, out)
-    else:
-        out[...] = np.matmul(_by_kv_head(left, right.shape[1]), right[:, :, None]).reshape(out.shape)
-    return out
 
 
 def _laid_out(batch, heads, length, width, dtype):
@@ -96,22 +58,10 @@ def _sdpa_samples(make):
 def flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale):
     if dropout_p:
         raise RuntimeError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
-    scores = _scores(query, key, is_causal, attn_mask, _scale(query.shape[-1], scale))
-    most = np.maximum.reduce(scores, -1, None, None, True)
-    if attn_mask is not None:
-        # A row that is masked out altogether has no maximum; its probabilities are 0, not nan.
-        np.maximum(most, np.finfo(most.dtype).min, out=most)
-    np.subtract(scores, most, scores)
-    np.exp(scores, scores)
-    total = np.add.reduce(scores, -1, None, None, True)
-    if attn_mask is not None:
-        total[total == 0] = 1
-    # Dividing the result in place of the probabilities touches fewer elements.
-    output = _times(scores, value, np.empty_like(query))
-    np.divide(output, total, output)
-    np.log(total, total)
-    np.add(total, most, total)
-    return output, total[..., 0]
+    output = np.empty_like(query)
+    logsumexp = np.empty(query.shape[:3], query.dtype)
+    attend(query, key, value, is_causal, attn_mask, _scale(query.shape[-1], scale), output, logsumexp)
+    return output, logsumexp
 
 
 @flash_attention.not_differentiable("attn_mask", "result1").vjp
@@ -134,29 +84,10 @@ def _(g, query, key, value, dropout_p, is_causal, attn_mask, scale, result0, res
 )
 @in_float32
 def flash_attention_backward(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
+    grads = [_laid_out(*array.shape, query.dtype) for array in (query, key, value)]
     factor = _scale(query.shape[-1], scale)
-    probabilities = _scores(query, key, is_causal, attn_mask, factor)
-    np.subtract(probabilities, logsumexp[..., None], probabilities)
-    np.exp(probabilities, probabilities)
-    kind = query.dtype
-    kv_heads = key.shape[1]
-    grad_value = _summed_by_kv_head(probabilities, grad_out, kv_heads, value.shape)
-    slopes = np.empty_like(probabilities)
-    _times(grad_out, value.swapaxes(-1, -2), slopes)
-    slopes -= np.einsum("nhld,nhld->nhl", grad_out, out)[..., None]
-    slopes *= probabilities
-    slopes *= kind.type(factor)
-    grad_query = _times(slopes, key, _laid_out(*query.shape, kind))
-    return grad_query, _summed_by_kv_head(slopes, query, kv_heads, key.shape), grad_value
-
-
-def _summed_by_kv_head(left, right, kv_heads, shape):
-    """leftᵀ @ right, added up over the heads that share a key and value."""
-    sums = _laid_out(*shape, right.dtype)
-    if left.shape[1] == kv_heads:
-        return np.matmul(left.swapaxes(-1, -2), right, sums)
-    each = np.matmul(left.swapaxes(-1, -2), right)
-    return np.add.reduce(_by_kv_head(each, kv_heads), 2, None, sums)
+    attend_backward(grad_out, query, key, value, out, logsumexp, is_causal, attn_mask, factor, *grads)
+    return tuple(grads)
 
 
 # ---------------------------------------------------------------- composed

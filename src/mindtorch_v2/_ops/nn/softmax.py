@@ -5,16 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core import parallel
 from ..._dispatch.facts import Batching, Layout
 from ..._dispatch.registry import aten, composite, op
-from .._support.blas_sums import spread_row_sums
+from .._support.blas_sums import row_dots, spread_row_sums
 from .._support.common import like_first, normal_dim, np_dtype
 from .._support.elementwise import exp_is_safe, need_float
 from .._support.flops import per_element
 from .._support.half import in_float32
 
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
-_BLOCK = 1 << 18
+_BLOCK = 1 << 16
+# Rows of up to so many elements are summed faster all together than one by one.
+_SHORT = 64
+# Up to here BLAS computes on one thread by itself.
+_FEW = 8192
 
 
 def _has_rows(array, dim):
@@ -26,14 +31,12 @@ def _has_rows(array, dim):
 def _by_rows(kernel, *arrays):
     """The result of a kernel that takes (n, m) arrays and `out`, on arrays of one shape, block by block."""
     first = arrays[0]
-    if first.ndim == 2 and first.size <= _BLOCK:
+    if first.ndim == 2 and first.size <= _FEW:
         return kernel(*arrays)
     out = np.empty(first.shape, first.dtype)
     width = first.shape[-1]
     rows = [a.reshape(-1, width) for a in (*arrays, out)]
-    step = max(_BLOCK // width, 1)
-    for start in range(0, len(rows[0]), step):
-        kernel(*[r[start : start + step] for r in rows])
+    parallel.blocks(len(rows[0]), max(_BLOCK // width, 1), lambda part: kernel(*[r[part] for r in rows]))
     return out
 
 
@@ -41,7 +44,8 @@ def _softmax_rows(rows, out=None):
     if not exp_is_safe(rows):
         rows = out = np.subtract(rows, np.maximum.reduce(rows, 1, None, None, True), out)
     powers = np.exp(rows, out)
-    return np.divide(powers, spread_row_sums(powers), powers)
+    totals = spread_row_sums(powers)
+    return np.divide(powers, totals, powers)
 
 
 @op(
@@ -73,8 +77,11 @@ softmax_kernel.vjp(self=lambda g, result, dim, self_dtype: aten._softmax_backwar
 
 
 def _softmax_backward_rows(grads, outputs, out=None):
-    out = np.multiply(outputs, grads, out)
-    np.subtract(grads, spread_row_sums(out), out)
+    if grads.shape[1] > _SHORT:
+        out = np.subtract(grads, row_dots(grads, outputs), out)
+    else:
+        out = np.multiply(outputs, grads, out)
+        np.subtract(grads, spread_row_sums(out), out)
     return np.multiply(out, outputs, out)
 
 
