@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Protocol, cast, runtime_checkable
 
 from . import commands
+from .parser import Parser
 
 
 @runtime_checkable
@@ -49,6 +50,13 @@ def names() -> list[str]:
 def load(name: str) -> Command:
     """Import the module of a command."""
     return cast(Command, import_module(next(group.modules[name] for group in groups() if name in group.modules)))
+
+
+def options(command: Command) -> list[str]:
+    """The command's options that begin with two hyphens."""
+    parser = Parser(add_help=False)
+    command.add_arguments(parser)
+    return parser.long_options
 
 
 def summary(command: Command) -> str:

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(arguments[0] if arguments else None)
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
-        _parser_of(parser, args.command).unknown(unknown)
+        _parser_of(parser, args.command).unknown(unknown, _elsewhere(unknown[0]))
     if args.version:
         print(_version())
         return exit_codes.FINE
@@ -74,6 +74,15 @@ def _unknown(name: str) -> str:
     to_read = f"to read that file: `mtprof table {name}`; for other questions see `mtprof --help`"
     hint = near(name, command.names()) or (to_read if os.path.exists(name) else f"there are {', '.join(command.names())}")
     return shown(f"there is no command {name!r}: {hint}")
+
+
+def _elsewhere(argument: str) -> str:
+    """What is said of an argument that the command does not have, but others may: which these are."""
+    option = argument.partition("=")[0]
+    if not option.startswith("-"):
+        return "one recording is read; `mtprof diff` compares two" if os.path.exists(argument) else ""
+    owners = [name for name in command.names() if option in command.options(command.load(name))]
+    return f"that is an option of `mtprof {'`, `mtprof '.join(owners)}`" if owners else ""
 
 
 def _write_any_character() -> None:

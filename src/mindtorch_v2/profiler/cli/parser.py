@@ -17,6 +17,13 @@ def near(word: str, known: Iterable[str], before: str = "") -> str:
     return f"did you mean `{before}{found[0]}`?" if found else ""
 
 
+def near_event(name: str, known: Iterable[str]) -> str:
+    """The question whether a known event was meant; what stands before "::" is common to most and says nothing."""
+    by_end = {each.rpartition("::")[2]: each for each in known}
+    found = difflib.get_close_matches(name.rpartition("::")[2], list(by_end), 1)
+    return f"did you mean `{by_end[found[0]]}`?" if found else ""
+
+
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser whose errors are one line, without the usage."""
 
@@ -30,9 +37,14 @@ class Parser(argparse.ArgumentParser):
             hint = near(str(value), known) or f"there are {', '.join(known)}"
             raise argparse.ArgumentError(action, f"there is no {value!r}: {hint}")
 
-    def unknown(self, arguments: list[str]) -> NoReturn:
-        """End because of arguments that the command does not have, with the option that is nearest to the first."""
-        options = [option[2:] for action in self._actions for option in action.option_strings if option.startswith("--")]
+    @property
+    def long_options(self) -> list[str]:
+        """The options that begin with two hyphens."""
+        return [option for action in self._actions for option in action.option_strings if option.startswith("--")]
+
+    def unknown(self, arguments: list[str], hint: str = "") -> NoReturn:
+        """End because of arguments that the command does not have, with `hint` or the option that is nearest to the first."""
         first = arguments[0].partition("=")[0]
-        hint = near(first.lstrip("-"), options, "--") if first.startswith("-") else ""
+        if first.startswith("-"):
+            hint = near(first.lstrip("-"), [option[2:] for option in self.long_options], "--") or hint
         self.error(f"unknown {' '.join(arguments)}" + (f": {hint}" if hint else ""))

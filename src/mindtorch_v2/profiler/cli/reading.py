@@ -120,6 +120,8 @@ def _is_stdout(target: str) -> bool:
 def open_recording(path: str) -> LoadedProfile:
     """Read a recording and note on stderr what could not be read of it."""
     loaded = read_recording(path)
+    if not len(loaded.store) and loaded.recovery.skipped:
+        raise Failure(f"{path}: no event of a recording is in it: {loaded.recovery}")
     if not loaded.recovery.intact:
         print(f"mtprof: {shown(path)}: {loaded.recovery}", file=sys.stderr)
     return loaded

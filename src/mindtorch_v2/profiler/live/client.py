@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -36,6 +37,8 @@ def ask(pid: int, request: dict[str, Any], patience_s: float | None = None) -> I
 
 
 def _hint(pid: int) -> str:
+    if not os.path.exists(f"/proc/{pid}") and os.path.isdir("/proc/self"):
+        return f"there is no process {pid}"
     others = [str(other) for other in places.armed() if other != pid]
     known = f"; armed are {', '.join(others)}" if others else ""
     return f"process {pid} is not armed: start it with MTPROF=arm, or call profiler.arm() in it{known}"

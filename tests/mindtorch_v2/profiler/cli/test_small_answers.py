@@ -72,6 +72,16 @@ def test_version(capsys, monkeypatch, installed):
         (["convert", TRACE, "--to", "crome"], 2, "mtprof convert: argument --to: there is no 'crome': did you mean `chrome`?"),
         (["convert", TRACE], 2, "mtprof convert: say the format with --to: chrome, "),
         (["report", TRACE, "-o", "/nowhere/x.html"], 3, "mtprof report: there is no folder '/nowhere'\n"),
+        (["table", "{other}"], 3, "mtprof table: {other}: no event of a recording is in it: complete; 2 x not an event\n"),
+        (["table", TRACE, __file__], 2, f"mtprof table: unknown {__file__}: one recording is read; `mtprof diff` compares two"),
+        (["table", TRACE, "--step", "99"], 2, "mtprof table: unknown --step 99: that is an option of `mtprof events` (see "),
+        (["what-if", TRACE, "--op", "aten::adm", "--faster", "2x"], 2, "mtprof what-if: no event is named aten::adm: did you "),
+        (["replay", TRACE, "aten::adm"], 2, "mtprof replay: aten::adm: no event is named 'aten::adm': did you mean `aten::"),
+        (["replay", TRACE, "zzz"], 2, "mtprof replay: zzz: no event is named 'zzz'\n"),
+        (["top", "999999999"], 2, "mtprof top: there is no process 999999999\n"),
+        (["attach", "999999999"], 2, "mtprof attach: there is no process 999999999\n"),
+        (["run"], 2, "mtprof run: the following arguments are required: script (see `mtprof run --help`)\n"),
+        (["run", "{folder}"], 2, "mtprof run: '{folder}' is a folder: name a script in it\n"),
         (["run", "nofile.py"], 2, "mtprof run: there is no file 'nofile.py'\n"),
         (["run", "--schedule", "1,1,2", __file__], 2, "mtprof run: argument --schedule: '1,1,2' is not four numbers "),
         (["run", "--listen", "port", __file__], 2, "mtprof run: argument --listen: 'port' is no port: 0 to 65535"),
@@ -94,7 +104,8 @@ def test_version(capsys, monkeypatch, installed):
 )
 def test_a_wrong_usage_is_told_what_is_right(capsys, tmp_path, arguments, code, answer):
     (empty := tmp_path / "empty.json").touch()
-    names = {"empty": empty, "folder": tmp_path}
+    (other := tmp_path / "other.json").write_text("[1, 2]")
+    names = {"empty": empty, "folder": tmp_path, "other": other}
     try:
         ended = main([argument.format(**names) for argument in arguments])
     except SystemExit as wrong_usage:
@@ -102,3 +113,16 @@ def test_a_wrong_usage_is_told_what_is_right(capsys, tmp_path, arguments, code, 
     printed = capsys.readouterr()
     assert (ended, printed.out) == (code, "")
     assert printed.err.startswith(answer.format(**names)) and printed.err.count("\n") == 1  # one line, whatever is wrong
+
+
+def test_events_of_which_there_are_none_are_told_apart_from_an_empty_recording(capsys):
+    assert main(["events", TRACE, "--name", "aten::adm"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("mtprof events: no event is of that kind: did you mean `aten::")
+
+
+def test_an_option_behind_the_script_is_the_scripts_and_is_told_so(capsys, tmp_path):
+    (script := tmp_path / "script.py").write_text("")
+    assert main(["run", "-q", "-o", str(tmp_path / "x.mtp"), str(script), "--memory"]) == 0
+    assert "mtprof: --memory was given to the script: options of `mtprof run` stand before it\n" in capsys.readouterr().err

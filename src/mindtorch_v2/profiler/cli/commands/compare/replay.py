@@ -12,6 +12,7 @@ from ...._io.strict_json import dumps
 from ....analysis.replay import ReplayError, find_call, script
 from ... import reading
 from ...exit_codes import FINE, USAGE, Failure
+from ...parser import near_event
 
 EXAMPLE = "mtprof replay profile.mtp aten::addmm -o addmm.py"
 
@@ -34,7 +35,8 @@ def run(args: argparse.Namespace) -> int:
         row = find_call(store, args.event)
         text = script(store, row, reading.title(args.path), args.runs)
     except ReplayError as error:
-        raise Failure(f"{args.event}: {error}", USAGE) from None
+        hint = near_event(args.event, store.names) if args.event not in store.names else ""
+        raise Failure(f"{args.event}: {error}{': ' + hint if hint else ''}", USAGE) from None
     if args.json:
         found = {"name": store.names[store.name[row]], "id": int(store.ids[row]), "duration_ns": int(store.duration[row])}
         print(dumps({**found, "script": text}, indent=1))

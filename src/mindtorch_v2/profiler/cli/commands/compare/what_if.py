@@ -17,6 +17,7 @@ from ....analysis.findings import duration
 from ....analysis.what_if import WhatIf
 from ... import reading
 from ...exit_codes import FINE, USAGE, Failure
+from ...parser import near_event
 
 EXAMPLE = "mtprof what-if profile.mtp --op aten::gelu --faster 2x"
 
@@ -62,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
         return _print_path(graph, args, span)
     rows = graph.matching(args.op)
     if not rows.any():
-        raise Failure(f"no event is named {' or '.join(args.op)}: `mtprof table` lists the names", USAGE)
+        hint = near_event(args.op[0], graph.store.names) or "`mtprof table` lists the names"
+        raise Failure(f"no event is named {' or '.join(args.op)}: {hint}", USAGE)
     predictions = [graph.faster(rows, factor) for factor in args.faster or _FACTORS]
     steps = max(1, len(graph.steps.start)) if graph.has_steps else 1
     alone = int(store.self_ns[rows & (store.device_type == 0)].sum()) + int(store.duration[rows & store.is_work].sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ....store.store import EventStore
 from ....views.event_factory import flat_shapes
 from ... import reading
 from ...exit_codes import FINE, USAGE, Failure
+from ...parser import near_event
 
 EXAMPLE = "mtprof events trace.json --name 'aten::mm' --longer-than 1ms -n 10"
 
@@ -57,6 +59,9 @@ def run(args: argparse.Namespace) -> int:
             rows = rows[place[rows] == ident - 1]
     if args.slowest:
         rows = rows[np.argsort(-store.duration[rows], kind="stable")]
+    if not len(rows):
+        named = near_event(args.name, store.names) if args.name and not names else ""
+        print(f"mtprof events: no event is of that kind{': ' + shown(named) if named else ''}", file=sys.stderr)
     listed = reading.first(rows.tolist(), args.limit)
     for row in listed:
         thread = store.threads[store.tid[row]]

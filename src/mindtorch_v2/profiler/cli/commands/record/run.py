@@ -68,13 +68,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print no table at the end")
     parser.add_argument("script", help="script, or with -m module, to run")
-    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    rest = parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    rest.required = False  # nor does a call without a script miss them
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the script, write the profile, and return the script's exit code."""
+    if not args.module and os.path.isdir(args.script):
+        raise Failure(f"{args.script!r} is a folder: name a script in it", USAGE)
     if not args.module and not os.path.isfile(args.script):
         raise Failure(f"there is no file {args.script!r}", USAGE)
+    for option in (*_HELP, "all", "schedule", "torch"):
+        if f"--{option}" in args.args:
+            print(f"mtprof: --{option} was given to the script: options of `mtprof run` stand before it", file=sys.stderr)
     name = os.path.basename(args.script).removesuffix(".py")
     target = args.output or f"{name}.mtp"
     if not target.endswith(_ENDINGS):
