@@ -9,17 +9,27 @@ from ..store.store import EventStore
 from . import kineto, saved
 from ._recovery import Recovery, TraceError
 from ._source import BLOCK, Pipe, Progress, opened
+from .ascend import database, folder
 from .saved_file.frames import MAGIC
+
+_SQLITE = b"SQLite format 3"
 
 
 def read_any(
     path: str | os.PathLike[str], progress: Progress | None = None, max_bytes: int | None = None
 ) -> tuple[EventStore, Recovery]:
-    """Read a saved profile or a trace, gzipped or not, from a file or a pipe; the Recovery says how far it could be read."""
+    """Read a saved profile or a trace, gzipped or not, from a file or a pipe, or a folder or database of Ascend's profilers.
+
+    The Recovery says how far it could be read.
+    """
+    if os.path.isdir(path):
+        return folder.read(path, progress, max_bytes)
     with opened(path) as source:
         start = _start(source)
         if not start:
             raise TraceError(f"{os.fspath(path)!r} is empty: nothing was written to it")
+        if start == _SQLITE[: len(start)] and not isinstance(source, Pipe):
+            return database.read(os.fspath(source), progress, max_bytes)
         if start != MAGIC:
             return kineto.read(source, progress, max_bytes)
         if isinstance(source, Pipe):

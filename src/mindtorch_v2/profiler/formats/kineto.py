@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..store.store import OPTIONAL, REQUIRED, EventStore
 from ._bounds import too_deep
 from ._recovery import Recovery, TraceError
 from ._source import Progress, blocks
+from .ascend.translate import Translator, has_text_times
 from .trace.events import Collector
 from .trace.json_stream import EventStream
 from .trace.kinds import MODULE_NAME
@@ -36,25 +37,48 @@ Columns = dict[str, NDArray[Any]]
 
 
 def read(
-    path: str | os.PathLike[str], progress: Progress | None = None, max_bytes: int | None = None
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    max_bytes: int | None = None,
+    *,
+    translator: Translator | None = None,
+    more_events: Callable[[int], Iterable[Any]] | None = None,
+    recovery: Recovery | None = None,
 ) -> tuple[EventStore, Recovery]:
     """Read a trace, gzipped or not; the Recovery says how far that was possible.
 
     progress(bytes done, bytes in all) is called after every block of the file. max_bytes bounds the contents of the
-    file when unpacked. TraceError: there is no trace in the file.
+    file when unpacked. translator: for events in another form; that of Ascend's trace_view.json is known by itself.
+    more_events(process): events from elsewhere. TraceError: there is no trace in the file.
     """
-    recovery = Recovery("trace")
+    recovery = Recovery("trace") if recovery is None else recovery
     stream = EventStream(blocks(path, recovery, progress, max_bytes), recovery)
     collector = Collector(recovery)
     with _no_garbage_collection():
         for batch in stream:
+            if translator is None and has_text_times(stream.raw):
+                translator = Translator()
+            if translator is not None:
+                collector.add(translator.events(batch))
+                continue
             try:
                 collector.add(batch, stream.raw)
             except Inexact:
                 collector.add(_with_all_digits(stream.raw))
+        if more_events is not None:
+            collector.add(list(more_events(collector.main_process())))
     if not stream.found_events:
         raise TraceError(f"there is no traceEvents in {os.fspath(path)!r}")
     return _store(collector, stream.fields, recovery), recovery
+
+
+def from_events(batches: Iterable[list[Any]], recovery: Recovery, translator: Translator) -> EventStore:
+    """A store of events that come from no trace but have the form of one, with exact times."""
+    collector = Collector(recovery)
+    with _no_garbage_collection():
+        for batch in batches:
+            collector.add(translator.events(batch))
+    return _store(collector, {}, recovery)
 
 
 @restoring
@@ -82,7 +106,7 @@ def _store(collector: Collector, fields: Mapping[str, Any], recovery: Recovery) 
     process = _process(collector, host)
     fwd_tid = forward_threads(host, flows)
     stack, python_stack, stacks = python_stacks(host, python, names, list(collector.stacks), recovery)
-    launch_tid, launch_ns = launches(device, host)
+    launch_tid, launch_ns = launches(device, host, collector.launches.columns())
     host["module"] = _with_backward(module_paths(host, python, names, collector.modules, recovery), host, fwd_tid)
     device_type = collector.runtime_device()
 

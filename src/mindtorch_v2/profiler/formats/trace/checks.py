@@ -53,7 +53,7 @@ def fault(event: Any) -> str | None:
         return "negative duration"
     if phase in "XBEsfMiI" and not (_is_place(event.get("pid")) and _is_place(event.get("tid"))):
         return "no thread"
-    if phase in "sf" and event.get("cat") == "fwdbwd" and not _is_whole(event.get("id")):
+    if phase in "sf" and event.get("cat") in ("fwdbwd", "async_npu") and not _is_whole(event.get("id")):
         return "no flow id"
     if phase in "iI" and event["name"] == MEMORY_NAME and not (isinstance(args, dict) and _is_whole(args.get("Bytes"))):
         return "no bytes"

@@ -26,6 +26,7 @@ _DEVICE_OF_RUNTIME = {"privateuse1": 20, "xpu": 12, "mtia": 19, "hpu": 6}
 _RECORDING_CATEGORY = "Trace"  # of the span of the whole recording
 _WRITTEN_ANEW = ("Iteration Start: PyTorch Profiler", "Record Window End")  # instants that every trace has
 _IGNORED_PHASES = {"M", "s", "t", "f"}
+_LAUNCH_FLOWS = "async_npu"  # from an op to what it launched, in Ascend's traces
 _TEXT_TID = b'"tid": "'
 _SPARE_LANES = 1 << 8  # for streams, which are named in args
 
@@ -95,6 +96,7 @@ class Collector:
             mem_reserved=np.int64,
         )
         self.flows = Parts(flow=np.int64, begins=np.bool_, tid=np.int32, time=np.int64)
+        self.launches = Parts(flow=np.int64, begins=np.bool_, tid=np.int32, time=np.int64)
         self.window: tuple[int, int] | None = None
         self._open: dict[LaneKey, list[dict[str, Any]]] = {}
         self._runtimes: set[str] = set()
@@ -168,7 +170,7 @@ class Collector:
                 append_for(event.get("cat"), append_other)(event)
             else:
                 append_other(event)
-        spans, instants, flows = self._other_events(others)
+        spans, instants, flows, launches = self._other_events(others)
         host += spans
         additions = []
         if host:
@@ -182,13 +184,16 @@ class Collector:
             additions.append((self.memory, self._memory_columns(instants)))
         if flows:
             additions.append((self.flows, self._flow_columns(flows)))
+        if launches:
+            additions.append((self.launches, self._flow_columns(launches)))
         return additions
 
-    def _other_events(self, events: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Spans, instants and flows among events that are not complete spans of a known category."""
+    def _other_events(self, events: list[Any]) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+        """Spans, instants, flows and beginnings of launches among events that are not complete spans of a known category."""
         spans: list[Any] = []
         instants: list[Any] = []
         flows: list[Any] = []
+        launches: list[Any] = []
         for event in events:
             phase, category = event["ph"], event.get("cat")
             if len(phase) != 1:
@@ -201,11 +206,13 @@ class Collector:
                 instants.append(event)
             elif phase in "sf" and category == "fwdbwd":
                 flows.append(event)
+            elif phase == "s" and category == _LAUNCH_FLOWS:
+                launches.append(event)
             elif phase in "BE":
                 spans += self._closed(event)
             else:
                 self._note(phase, event)
-        return spans, instants, flows
+        return spans, instants, flows, launches
 
     # ------------------------------------------------------------------ spans
 
@@ -351,6 +358,10 @@ class Collector:
         duration = nanosecond(event["dur"]) if "dur" in event else -1
         fields = {key: value for key, value in event.items() if key not in ("ts", "dur")}
         self.others.append(OtherEvent(nanosecond(event["ts"]), duration, json_text(fields)))
+
+    def main_process(self) -> int:
+        """The process of the first thread, 0 if there is none yet."""
+        return next((owner for owner, _ in self.lanes.numbers if type(owner) is int), 0)
 
     def runtime_device(self) -> int:
         """torch's number of the device that the trace's kernels ran on."""

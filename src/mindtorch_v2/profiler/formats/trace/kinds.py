@@ -39,7 +39,9 @@ IMPLIED = frozenset(
     {"cpu_op", "user_annotation", "python_function", "kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation"}
 )
 # Spans that are neither work of the host nor of a device: they are kept as they are.
-NOT_ROWS = frozenset({"overhead", "cuda_sync", "cuda_profiler_range", "ac2g", "gpu_pm_counter", "mtia_insight"})
+NOT_ROWS = frozenset(
+    {"overhead", "cuda_sync", "cuda_profiler_range", "ac2g", "gpu_pm_counter", "mtia_insight", "npu_task", "npu_overlap"}
+)
 _MTIA_WAITS = ("event_wait", "event_record")
 _MTIA_COPY = "dma_request"
 

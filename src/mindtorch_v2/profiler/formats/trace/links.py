@@ -128,14 +128,21 @@ def _counted_threads(host: Columns, flows: Columns) -> dict[int, int]:
     return lanes
 
 
-def launches(device: Columns, host: Columns) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def launches(device: Columns, host: Columns, flows: Columns) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Thread and time of the host call that launched each device row, -1 where that is not known.
 
-    That is the call of the runtime with its correlation number. Without one (traces of graphs and of ranges on a device) it is
-    the op or range with its external id.
+    `flows` lead from ops to device rows whose external id is theirs: where ops are handed to another thread that calls the
+    runtime, only they tell. Else it is the call of the runtime with its correlation number. Without one (traces of graphs and
+    of ranges on a device) it is the op or range with its external id.
     """
     tid = np.full(len(device["start"]), -1, np.int32)
     time = np.full(len(device["start"]), -1, np.int64)
+    if len(flows["flow"]):
+        order = np.argsort(flows["flow"], kind="stable")
+        numbers = flows["flow"][order]
+        at = np.minimum(np.searchsorted(numbers, device["external"]), len(order) - 1)
+        known = np.flatnonzero((numbers[at] == device["external"]) & (device["external"] >= 0))
+        tid[known], time[known] = flows["tid"][order[at[known]]], flows["time"][order[at[known]]]
     calls = host["kind"] == observer.RUNTIME
     for key, chosen in (("correlation", calls), ("external", ~calls)):
         rows = np.flatnonzero(chosen & (host[key] >= 0))

@@ -1,0 +1,277 @@
+"""Reads the databases of Ascend's profilers (ascend_pytorch_profiler_N.db), as events in Kineto's form."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from decimal import Decimal
+from itertools import islice
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from ...store.store import EventStore
+from .. import kineto
+from .._recovery import Recovery, TraceError
+from .._source import Progress
+from . import kinds
+from .translate import Translator
+
+_BATCH = 4096
+_NPU = 20  # torch's number of the device type
+_OPS, _QUEUE, _CALLS = 50001, 50002, 50003  # types of the rows of PYTORCH_API
+_CATEGORIES = {_OPS: "cpu_op", _QUEUE: "enqueue", _CALLS: "python_function"}
+# Columns of COMPUTE_TASK_INFO under the names that the text tables have; older databases have blockDim in place of blockNum.
+_DETAILS = {
+    "opType": "Type",
+    "taskType": "Accelerator Core",
+    "blockNum": "Block Num",
+    "blockDim": "Block Num",
+    "mixBlockNum": "Mix Block Num",
+    "mixBlockDim": "Mix Block Num",
+    "inputShapes": "Input Shapes",
+    "inputDataTypes": "Input Data Types",
+    "inputFormats": "Input Formats",
+    "outputShapes": "Output Shapes",
+    "outputDataTypes": "Output Data Types",
+    "outputFormats": "Output Formats",
+}
+_NUMBERS = frozenset({"blockNum", "blockDim", "mixBlockNum", "mixBlockDim"})
+
+Event = dict[str, Any]
+
+
+def read(path: str, progress: Progress | None = None, max_bytes: int | None = None) -> tuple[EventStore, Recovery]:
+    """Read a database. TraceError if it is none, or has neither ops nor tasks."""
+    size = os.path.getsize(path)
+    if max_bytes is not None and size > max_bytes:
+        raise TraceError(f"{path!r} holds more than the {max_bytes} bytes that were allowed")
+    recovery = Recovery("ascend", bytes_read=size)
+    try:
+        with closing(sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)) as connection:
+            tables = _Database(connection, recovery)
+            if not tables.has("PYTORCH_API") and not tables.has("TASK"):
+                raise TraceError(f"{path!r} is a database without ops and tasks")
+            store = kineto.from_events(_batches(tables.events()), recovery, Translator())
+    except sqlite3.DatabaseError as error:
+        raise TraceError(f"{path!r} is no database that could be read: {error}") from None
+    if progress is not None:
+        progress(size, size)
+    return store, recovery
+
+
+def _batches(events: Iterator[Event]) -> Iterator[list[Event]]:
+    while batch := list(islice(events, _BATCH)):
+        yield batch
+
+
+class _Task(NamedTuple):
+    """What is known of a kernel beside its times."""
+
+    name: str
+    details: dict[str, Any]
+
+
+class _Database:
+    """Questions to one database. Tables and columns that it lacks have no rows and no values."""
+
+    def __init__(self, connection: sqlite3.Connection, recovery: Recovery) -> None:
+        self._connection = connection
+        self._recovery = recovery
+        listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        self._columns = {
+            name: {column[1] for column in connection.execute(f'PRAGMA table_info("{name}")')}
+            for (name,) in listed.fetchall()
+            if isinstance(name, str) and '"' not in name
+        }
+        self.texts: dict[Any, str] = dict(self.rows("STRING_IDS", "id", "value"))
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table."""
+        return table in self._columns
+
+    def rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """These columns of a table, None for those that it does not have."""
+        known = self._columns.get(table)
+        if known is None:
+            return iter(())
+        wanted = ", ".join(f'"{column}"' if column in known else "NULL" for column in columns)
+        return iter(self._connection.execute(f'SELECT {wanted} FROM "{table}"'))
+
+    def text(self, number: Any) -> str:
+        """A text by its number."""
+        return self.texts.get(number, f"<unknown {number}>")
+
+    def events(self) -> Iterator[Event]:
+        """Everything as events."""
+        yield from self._host()
+        yield from self._steps()
+        yield from self._runtime()
+        yield from self._tasks()
+        yield from self._collectives()
+        yield from self._memory()
+
+    # ------------------------------------------------------------------ the host
+
+    def _host(self) -> Iterator[Event]:
+        stacks = self._stacks()
+        launched: dict[Any, list[Any]] = {}
+        for number, connection in self.rows("CONNECTION_IDS", "id", "connectionId"):
+            launched.setdefault(number, []).append(connection)
+        columns = ("startNs", "endNs", "globalTid", "connectionId", "name", "sequenceNumber", "fwdThreadId")
+        for start, end, thread, connection, name, sequence, forward, dtypes, shapes, chain, kind in self.rows(
+            "PYTORCH_API", *columns, "inputDtypes", "inputShapes", "callchainId", "type"
+        ):
+            event = self._span("PYTORCH_API", self.text(name), start, end, thread)
+            if event is None:
+                continue
+            event["cat"] = _CATEGORIES.get(kind, "user_annotation")
+            args: dict[str, Any] = {}
+            if kind == _OPS:
+                args["Sequence number"] = -1 if sequence is None else sequence
+                args["Fwd thread id"] = forward or 0
+                if shapes is not None:
+                    args["Input Dims"] = self.text(shapes)
+                if dtypes is not None:
+                    args["Input type"] = self.text(dtypes)
+                if chain in stacks:
+                    args["Call stack"] = stacks[chain]
+                for number in launched.get(connection, ()):
+                    yield {**event, "ph": "s", "cat": "async_npu", "id": number}
+            yield {**event, "args": args}
+
+    def _stacks(self) -> dict[Any, str]:
+        frames: dict[Any, dict[int, str]] = {}
+        for chain, frame, depth in self.rows("PYTORCH_CALLCHAINS", "id", "stack", "stackDepth"):
+            if type(depth) is int:
+                frames.setdefault(chain, {})[depth] = self.text(frame)
+        return {chain: ";\r\n".join(text for _, text in sorted(by_depth.items())) for chain, by_depth in frames.items()}
+
+    def _steps(self) -> Iterator[Event]:
+        thread = next((row[0] for row in self.rows("PYTORCH_API", "globalTid")), 0)
+        known = {self.text(row[0]) for row in self.rows("PYTORCH_API", "name")}
+        for number, start, end in self.rows("STEP_TIME", "id", "startNs", "endNs"):
+            name = f"ProfilerStep#{number}"
+            event = None if name in known else self._span("STEP_TIME", name, start, end, thread)
+            if event is not None:
+                yield {**event, "cat": "cpu_op"}
+
+    def _runtime(self) -> Iterator[Event]:
+        levels = dict(self.rows("ENUM_API_TYPE", "id", "name"))
+        for start, end, kind, thread, connection, name in self.rows(
+            "CANN_API", "startNs", "endNs", "type", "globalTid", "connectionId", "name"
+        ):
+            event = self._span("CANN_API", self.text(name), start, end, thread)
+            if event is not None:
+                yield {**event, "cat": "privateuse1_runtime", "args": {"level": levels.get(kind), "correlation": connection}}
+
+    def _span(self, table: str, name: str, start: Any, end: Any, thread: Any) -> Event | None:
+        """A span of a thread, which is given as (process << 32) | thread; None, and counted, if it cannot be."""
+        try:
+            begin, length = int(start), int(end) - int(start)
+            process, number = thread >> 32, thread & 0xFFFFFFFF
+        except (TypeError, ValueError):
+            self._recovery.skip(f"row of {table} without a time or thread")
+            return None
+        return {"ph": "X", "name": name, "pid": process, "tid": number, "ts": _micro(begin), "dur": _micro(length)}
+
+    # ------------------------------------------------------------------ the device
+
+    def _tasks(self) -> Iterator[Event]:
+        kernels = self._kernels()
+        copied = {task: size for task, size in self.rows("MEMCPY_INFO", "globalTaskId", "size") if type(size) is int}
+        collective_tasks = {task for (task,) in self.rows("COMMUNICATION_TASK_INFO", "globalTaskId")}
+        for start, end, device, connection, task, kind, stream in self.rows(
+            "TASK", "startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "taskType", "streamId"
+        ):
+            known, task_type = kernels.get(task), self.text(kind)
+            name = known.name if known else task_type
+            # Parts of a kernel have its type, too: where kernels are listed, only those are.
+            category = "kernel" if known else kinds.task_category(task_type, task_type)
+            if category == "kernel" and kernels and not known:
+                category = None
+            args: dict[str, Any] = {**(known.details if known else {}), "Task Type": task_type, "stream": stream}
+            if task in copied:
+                args["bytes"] = copied[task]
+            event = self._device_span("TASK", name, (start, end), device, stream, connection)
+            if event is not None:
+                of_collective = category is None or (task in collective_tasks and not known)
+                yield {**event, "cat": kinds.TASK if of_collective else category, "args": {**event["args"], **args}}
+
+    def _kernels(self) -> dict[Any, _Task]:
+        kernels: dict[Any, _Task] = {}
+        for task, name, *values in self.rows("COMPUTE_TASK_INFO", "globalTaskId", "name", *_DETAILS):
+            details = {
+                label: value if column in _NUMBERS else self.text(value).strip('"')
+                for (column, label), value in zip(_DETAILS.items(), values, strict=True)
+                if value is not None and self.texts.get(value) != "N/A"
+            }
+            kernels[task] = _Task(self.text(name), details)
+        for task, name, value in self.rows("TASK_PMU_INFO", "globalTaskId", "name", "value"):
+            if task in kernels:
+                kernels[task].details[self.text(name)] = value
+        return kernels
+
+    def _collectives(self) -> Iterator[Event]:
+        devices = [device for (device,) in self.rows("NPU_INFO", "id")]
+        dtypes = dict(self.rows("ENUM_HCCL_DATA_TYPE", "id", "name"))
+        lanes: dict[Any, int] = {}
+        for name, start, end, connection, group, dtype, count, device in self.rows(
+            "COMMUNICATION_OP", "opName", "startNs", "endNs", "connectionId", "groupName", "dataType", "count", "deviceId"
+        ):
+            text = self.text(name)
+            lane = lanes.setdefault(group, -1 - len(lanes))
+            place = device if device is not None else devices[0] if devices else 0
+            event = self._device_span("COMMUNICATION_OP", text, (start, end), place, lane, connection)
+            if event is None:
+                continue
+            args = {"Process Group Name": self.text(group), "In msg nelems": count, "dtype": dtypes.get(dtype)}
+            named = kinds.collective(text)
+            if named is not None:
+                args["Collective name"], args["Seq"] = named
+            if len(lanes) == -lane:
+                yield _lane_name(place, lane)
+            yield {**event, "cat": "kernel", "args": {**event["args"], **args}}
+
+    def _device_span(self, table: str, name: str, times: tuple[Any, Any], device: Any, lane: Any, number: Any) -> Event | None:
+        if not all(type(value) is int for value in (*times, device, lane)):
+            self._recovery.skip(f"row of {table} without a time, device or stream")
+            return None
+        start, end = times
+        args = {"device": device, "correlation": number, "External id": number} if type(number) is int else {"device": device}
+        return {
+            "ph": "X",
+            "name": name,
+            "pid": device,
+            "tid": lane,
+            "ts": _micro(start),
+            "dur": _micro(end - start),
+            "args": args,
+        }
+
+    def _memory(self) -> Iterator[Event]:
+        thread = next((row[0] for row in self.rows("PYTORCH_API", "globalTid")), 0)
+        ends: list[Callable[[str], str]] = [str, lambda column: column.replace("allocation", "release")]
+        columns = ["allocationTime", "allocationTotalAllocated", "allocationTotalReserved"]
+        wanted = [end(column) for end in ends for column in columns]
+        for block, (size, device, *values) in enumerate(self.rows("OP_MEMORY", "size", "deviceId", *wanted), 1):
+            for sign, (time, allocated, reserved) in ((1, values[:3]), (-1, values[3:])):
+                if time is None:
+                    continue
+                event = self._span("OP_MEMORY", "[memory]", time, time, thread)
+                if event is None or type(size) is not int:
+                    continue
+                args = {"Bytes": sign * size, "Addr": block, "Device Type": _NPU, "Device Id": device}
+                args |= {"Total Allocated": allocated or 0, "Total Reserved": reserved or 0}
+                del event["dur"]
+                yield {**event, "ph": "i", "cat": "cpu_instant_event", "args": args}
+
+
+def _lane_name(device: int, lane: int) -> Event:
+    name = f"Group {-1 - lane} Communication"
+    return {"ph": "M", "name": "thread_name", "pid": device, "tid": lane, "args": {"name": name}}
+
+
+def _micro(nanoseconds: int) -> Decimal:
+    return Decimal(nanoseconds) / 1000
