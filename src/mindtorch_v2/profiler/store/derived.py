@@ -177,11 +177,15 @@ class DerivedColumns:
     @cached_property
     def is_async(self) -> NDArray[np.bool_]:
         """Whether a row of the host is a collective or a message: on its group's lane, it takes no thread's time."""
+        return np.asarray(self.is_collective & (self.kind == observer.SCOPE) & (self.device_type == 0))
+
+    @cached_property
+    def is_collective(self) -> NDArray[np.bool_]:
+        """Whether the arguments of a row, of the host or of a device, are those of a collective or a message."""
         named = [COLLECTIVE in details.arguments for details in self.row_details]
         if not any(named):
             return np.broadcast_to(np.bool_(False), len(self))
-        told = np.array([*named, False])[self.details]
-        return np.asarray(told & (self.kind == observer.SCOPE) & (self.device_type == 0))
+        return np.asarray(np.array([*named, False])[self.details])
 
     @cached_property
     def work_ns(self) -> NDArray[np.int64]:

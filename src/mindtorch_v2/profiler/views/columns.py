@@ -129,7 +129,9 @@ def _devices(store: EventStore) -> Columns:
 
 def device_text(device_type: str, index: int) -> str:
     """A device as tensors write it: cpu, npu:0."""
-    return "cpu" if device_type == "CPU" else f"{device_type.lower()}:{index}"
+    if device_type == "CPU":
+        return "cpu"
+    return f"{'npu' if device_type == 'PrivateUse1' else device_type.lower()}:{index}"
 
 
 def _modules(store: EventStore) -> Coded:

@@ -287,6 +287,7 @@ def _by_device(store: EventStore) -> list[tuple[str, NDArray[np.intp]]]:
 def _classes(store: EventStore, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """Kernels that compute, kernels that communicate, and copies and fills."""
     talks = np.array([_COMMUNICATION.search(name) is not None for name in store.names] + [False])[store.name[rows]]
+    talks |= store.is_collective[rows]
     moves = np.isin(store.kind[rows], (observer.COPY, observer.FILL))
     return rows[~moves & ~talks], rows[~moves & talks], rows[moves]
 

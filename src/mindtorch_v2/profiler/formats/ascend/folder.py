@@ -33,7 +33,9 @@ class _Parts(NamedTuple):
     metadata: str
 
 
-def read(path: str | os.PathLike[str], progress: Progress | None = None, max_bytes: int | None = None) -> tuple[EventStore, Recovery]:
+def read(
+    path: str | os.PathLike[str], progress: Progress | None = None, max_bytes: int | None = None
+) -> tuple[EventStore, Recovery]:
     """Read a `*_ascend_pt` or `*_ascend_ms` folder, or the ASCEND_PROFILER_OUTPUT in it.
 
     TraceError: there is neither a trace_view.json nor a database in it; also for a folder that has several recordings, whose
@@ -72,7 +74,7 @@ def _parts(path: str) -> _Parts:
         only(above, [name for name in beside if name == "profiler_metadata.json"]),
     )
     if not parts.trace and not parts.database:
-        raise TraceError(f"{output!r} has neither {_TRACE} nor a database: analyse() has not run on it, or it failed")
+        raise TraceError(f"{output!r} has neither {_TRACE} nor a database: the recording was not processed, or that failed")
     return parts
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from ..trace.times import is_time, nanosecond
@@ -11,6 +12,7 @@ from . import kinds
 
 # Times are text there, and nowhere else.
 TEXT_TIME = (b'"ts": "', b'"ts":"')
+_TIME = re.compile(r"\s*-?\d{1,17}(\.\d{0,20})?\s*", re.ASCII)
 _SEPARATOR = ";\r\n"
 _TIMED = frozenset("XBEiICsftn")
 
@@ -22,9 +24,7 @@ class Translator:
     collectives, by name.
     """
 
-    def __init__(
-        self, kernels: Mapping[int, Mapping[str, Any]] | None = None, groups: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, kernels: Mapping[int, Mapping[str, Any]] | None = None, groups: Mapping[str, str] | None = None) -> None:
         self._kernels = kernels or {}
         self._groups = groups or {}
         self._places: dict[Any, int] = {}
@@ -35,25 +35,27 @@ class Translator:
         return [self._event(event) for event in events]
 
     def _event(self, event: Any) -> Any:
-        if not isinstance(event, dict):
+        phase = event.get("ph") if isinstance(event, dict) else None
+        if not isinstance(phase, str) or not _is_place(event.get("pid")) or not _is_place(event.get("tid")):
             return event
         changed = dict(event)
-        if event.get("ph") in _TIMED:
+        if phase in _TIMED:
             for key in ("ts", "dur"):
                 if isinstance(event.get(key), str):
                     changed[key] = _time(event[key])
-        if event.get("ph") == "M":
+        if phase == "M":
             self._note(event)
             return self._named_lane(changed)
         process = event.get("pid")
         if "cat" in event or type(process) is not int:
             return self._of_python(changed)
-        if event.get("ph") != "X":
+        if phase != "X":
             return changed
         translate = _BY_PLACE.get(self._places.get(process, kinds.place_of(process)))
         if translate is None or not isinstance(event.get("name"), str):
             return changed
-        return translate(self, changed, event.get("args") if isinstance(event.get("args"), dict) else {})
+        args = event.get("args")
+        return translate(self, changed, args if isinstance(args, dict) else {})
 
     def _note(self, event: Mapping[str, Any]) -> None:
         """Remember which process is which, and which lanes of collectives are groups."""
@@ -128,7 +130,9 @@ class Translator:
         lane = -1 - event["tid"] if type(event.get("tid")) is int else event.get("tid")
         return {**self._device_row(event, "kernel", args, more), "tid": lane}
 
-    def _device_row(self, event: dict[str, Any], category: str, args: Mapping[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    def _device_row(
+        self, event: dict[str, Any], category: str, args: Mapping[str, Any], more: dict[str, Any]
+    ) -> dict[str, Any]:
         more["device"] = kinds.device_of(event["pid"])
         if type(args.get("connection_id")) is int:
             more["correlation"] = args["connection_id"]
@@ -162,12 +166,14 @@ def has_text_times(text: bytes) -> bool:
     return any(mark in text for mark in TEXT_TIME)
 
 
+def _is_place(value: Any) -> bool:
+    """Whether this may be a process or a thread, None for an event without one."""
+    return value is None or type(value) in (int, str)
+
+
 def _time(text: str) -> Any:
     """Microseconds with all their digits; text that is no time stays text."""
-    try:
-        return Decimal(text.strip())
-    except InvalidOperation:
-        return text
+    return Decimal(text.strip()) if _TIME.fullmatch(text) else text
 
 
 def _sizes(text: str) -> list[int]:

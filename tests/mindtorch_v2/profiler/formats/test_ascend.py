@@ -1,0 +1,154 @@
+"""Folders of Ascend's profilers, text and database, become the same recording."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import ascend_folders as folders
+import numpy as np
+import pytest
+
+from mindtorch_v2._dispatch import observer
+from mindtorch_v2.profiler import TraceError, load
+from mindtorch_v2.profiler.analysis.device.summary import device_summaries
+from mindtorch_v2.profiler.cli.main import main
+
+FORMS = {"text": folders.text_folder, "database": folders.database_folder}
+OUTPUT = "ASCEND_PROFILER_OUTPUT"
+
+
+@pytest.fixture(params=FORMS)
+def loaded(request, tmp_path):
+    return load(FORMS[request.param](tmp_path / "host_ascend_pt"))
+
+
+def rows_of(store, kind):
+    return [
+        (store.names[name], int(start) - folders.BASE, int(end) - folders.BASE)
+        for name, start, end in zip(
+            *(column[store.kind == kind] for column in (store.name, store.start, store.end)), strict=True
+        )
+    ]
+
+
+def test_everything_is_read(loaded):
+    store = loaded.store
+    assert loaded.recovery.intact, loaded.recovery
+    assert rows_of(store, observer.OP) == [(name, start, end) for name, _, start, end in folders.OPS]
+    kernels = [(name, start, end) for name, _, _, start, end, _, _ in folders.KERNELS]
+    assert rows_of(store, observer.KERNEL) == [*kernels, folders.COLLECTIVE[:3]]
+    assert rows_of(store, observer.COPY) == [("MEMCPY_ASYNC", *folders.COPY[2:4])]
+    assert rows_of(store, observer.STEP) == [("ProfilerStep#7", *folders.STEP[2:])]
+    assert {name for name, *_ in rows_of(store, observer.RUNTIME)} == {"Enqueue", "Dequeue@addmm"} | {
+        f"Node@{call[0]}" for call in folders.CALLS
+    }
+    assert set(store.step.tolist()) == {7}
+    assert store.options["use_device"] == "npu" and store.options["with_stack"]
+
+
+def test_work_belongs_to_the_op_that_launched_it(loaded):
+    """Ops are handed to another thread, which calls CANN: only flows tell which op a kernel is of."""
+    store = loaded.store
+    launched = {
+        store.names[store.name[row]]: store.names[store.name[store.launcher[row]]] for row in np.flatnonzero(store.is_work)
+    }
+    expected = {name: folders.OPS[op][0] for name, *_, op in [*folders.KERNELS, folders.COPY, folders.COLLECTIVE]}
+    assert launched == expected
+    averages = {average.key: average for average in loaded.key_averages()}
+    assert averages["aten::linear"].self_device_time_total == pytest.approx((2_541 + 7_003) / 1000)
+
+
+def test_inputs_stacks_details_and_memory(loaded):
+    store = loaded.store
+    linear = next(event for event in loaded.events() if event.name == "aten::linear")
+    assert linear.input_shapes == [[4, 8], [2, 8], []]
+    assert list(linear.stack) == folders.STACK
+    details = [json.loads(store.row_details[at].arguments) for at in store.details[store.kind == observer.KERNEL]]
+    assert details[0]["Input Shapes"] == "4,8;8,2" and details[0]["aiv_vec_ratio"] == 0.25 and details[0]["Type"] == "TransData"
+    assert {key: details[-1][key] for key in ("Collective name", "Seq", "Process Group Name", "In msg nelems", "dtype")} == {
+        "Collective name": "allreduce",
+        "Seq": 4,
+        "Process Group Name": folders.GROUP,
+        "In msg nelems": 4096,
+        "dtype": "FP32",
+    }
+    assert json.loads(store.row_details[store.details[store.kind == observer.COPY][0]].arguments)["bytes"] == 512
+    assert store.mem_bytes.tolist() == [2048, -2048] and store.mem_device_index.tolist() == [folders.DEVICE] * 2
+    assert store.mem_total.tolist() == [1 << 20, 1 << 19]
+    assert store.metadata["distributedInfo"]["rank"] == 5 and store.metadata["distributedInfo"]["world_size"] == 8
+
+
+def test_the_device_computes_and_communicates(loaded):
+    summary = device_summaries(loaded.store)[0]
+    assert summary.device == f"npu:{folders.DEVICE}"
+    assert (summary.kernel_ns, summary.communication_ns, summary.copy_ns) == (2_541 + 7_003 + 750, 20_001, 5_000)
+
+
+def test_it_survives_saving_and_conversion(loaded, tmp_path):
+    for format, name in (("saved", "again.mtp"), ("chrome", "again.json")):
+        loaded.export(format, tmp_path / name)
+        again = load(tmp_path / name).store
+        work = [(again.names[again.name[row]], int(again.duration[row])) for row in np.flatnonzero(again.is_work)]
+        store = loaded.store
+        assert work == [(store.names[store.name[row]], int(store.duration[row])) for row in np.flatnonzero(store.is_work)]
+
+
+def test_commands_take_folders(tmp_path, capsys):
+    folder = folders.text_folder(tmp_path / "host_ascend_pt")
+    assert main(["device", str(folder)]) == 0
+    assert "npu:3: busy" in capsys.readouterr().out
+    assert main(["table", str(folder)]) == 0
+    assert "Self NPU" in capsys.readouterr().out
+
+
+def test_parts_of_a_folder_are_opened_too(tmp_path):
+    text, database = folders.text_folder(tmp_path / "a_ascend_pt"), folders.database_folder(tmp_path / "b_ascend_pt")
+    whole = len(load(text).store)
+    assert len(load(text / OUTPUT).store) == whole
+    assert len(load(text / OUTPUT / "trace_view.json").store) == whole
+    assert len(load(database / OUTPUT / "ascend_pytorch_profiler_5.db").store) == whole
+
+
+def test_damage_is_counted_and_the_rest_kept(tmp_path):
+    folder = folders.text_folder(tmp_path / "x_ascend_pt")
+    output = folder / OUTPUT
+    trace = output / "trace_view.json"
+    trace.write_text(trace.read_text()[:-300])
+    kernels = output / "kernel_details.csv"
+    kernels.write_text(kernels.read_text() + "7,lost,Relu,AI_CORE,not a time,3,0,1,,,\n")
+    (folder / "profiler_info_5.json").write_text("{")
+    loaded = load(folder)
+    assert not loaded.recovery.complete
+    assert loaded.recovery.skipped["line of kernel_details.csv without a time"] == 1
+    assert any("profiler_info_5.json" in note for note in loaded.recovery.notes)
+    assert len(rows_of(loaded.store, observer.KERNEL)) == 4
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda path: path.mkdir(), "is a folder without a recording"),
+        (lambda path: (path / OUTPUT).mkdir(parents=True), "has neither trace_view.json nor a database"),
+        (lambda path: [folders.text_folder(path / f"rank{at}_ascend_pt") for at in (0, 1)], "holds 2 recordings"),
+        (lambda path: _broken_database(path), "is no database that could be read"),
+        (lambda path: _other_database(path), "is a database without ops and tasks"),
+    ],
+)
+def test_what_holds_no_recording_is_told(tmp_path, make, message):
+    make(tmp_path / "folder")
+    with pytest.raises(TraceError, match=message):
+        load(tmp_path / "folder")
+
+
+def _broken_database(path):
+    (path / OUTPUT).mkdir(parents=True)
+    (path / OUTPUT / "ascend_pytorch_profiler.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 200)
+
+
+def _other_database(path):
+    (path / OUTPUT).mkdir(parents=True)
+    connection = sqlite3.connect(path / OUTPUT / "ascend_pytorch_profiler.db")
+    connection.execute("CREATE TABLE other (id)")
+    connection.commit()
+    connection.close()
