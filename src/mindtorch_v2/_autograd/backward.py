@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core import dtype as dt
-from .._core.keys import AUTOGRAD
+from .._core.keys import AUTOGRAD, SPARSE
 from .._core.memory_format import preserve_format
+from .._core.sparse import SparseTensor, with_entries
 from .._core.tensor import Tensor
 from .._core.warn_always import Always
 from .._dispatch.observer import call_untraced
@@ -30,6 +31,23 @@ def _sequence(value: Any) -> list[Any]:
     if value is None or isinstance(value, Tensor | GradientEdge):
         return [value]
     return list(value.values()) if isinstance(value, Mapping) else list(value)
+
+
+def _entries(value: Any) -> Any:
+    """The values of a sparse tensor, which have its history; anything else as it is."""
+    return value._entries if isinstance(value, SparseTensor) else value
+
+
+def _entry_gradient(output: Any, grad: Any) -> Any:
+    """The gradient of a sparse output's values, at its places; of any other output as it is."""
+    if not isinstance(output, SparseTensor) or not isinstance(grad, Tensor):
+        return grad
+    if type(grad) is type(output) and grad._entries._array.shape == output._entries._array.shape:
+        return grad._entries
+    if type(output) is not SparseTensor:
+        raise NotImplementedError(f"a gradient of a compressed sparse output that has other places: {grad.layout}")
+    dense: Any = grad.to_dense() if grad._keys & SPARSE else grad
+    return dense.sparse_mask(output)._entries
 
 
 def backward(
@@ -94,9 +112,13 @@ def grad(
                 "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
             )
         allow_unused = True
-    results, wanted = _sequence(outputs), _sequence(inputs)
+    results, sources = _sequence(outputs), _sequence(inputs)
+    wanted = list(map(_entries, sources))
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    if any(isinstance(each, SparseTensor) for each in results):
+        grad_outputs = [_entry_gradient(o, g) for o, g in zip(results, _sequence(grad_outputs), strict=False)]
+        results = list(map(_entries, results))
     retain = create_graph if retain_graph is None else bool(retain_graph)
     if is_grads_batched:
         captured = _grad_of_batch(results, wanted, grad_outputs, retain, create_graph, bool(allow_unused))
@@ -106,6 +128,10 @@ def grad(
         if any(isinstance(t, GradientEdge) and g is None for t, g in zip(wanted, captured, strict=True)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         captured = [_zeros(t, create_graph) if g is None else g for t, g in zip(wanted, captured, strict=True)]
+    captured = [
+        with_entries(source, each) if isinstance(source, SparseTensor) and each is not None else each
+        for source, each in zip(sources, captured, strict=True)
+    ]
     return dict(zip(inputs, captured, strict=True)) if isinstance(inputs, Mapping) else tuple(captured)
 
 

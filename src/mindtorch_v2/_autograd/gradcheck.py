@@ -256,8 +256,8 @@ class _Check:
         outputs = func(*inputs)
         self.outputs = _differentiable(outputs)
         # Where these are among the floating point ones, which finite differences and forward mode see.
-        floating = [o for o in (outputs if isinstance(outputs, tuple | list) else (outputs,)) if _is_floating(o)]
-        self.places = [place for place, output in enumerate(floating) if output._keys & AUTOGRAD]
+        self.floating = [o for o in (outputs if isinstance(outputs, tuple | list) else (outputs,)) if _is_floating(o)]
+        self.places = [place for place, output in enumerate(self.floating) if output._keys & AUTOGRAD]
 
     def run(self) -> None:
         """GradcheckError if a Jacobian differs from finite differences, or from run to run by more than `nondet_tol`."""
@@ -367,7 +367,7 @@ class _Check:
     def _numerical(self, value: Tensor) -> list[np.ndarray]:
         """For each output the Jacobian by one input, from finite differences: a row per (real) element of the input."""
         rows = [self._difference(write) for write in self._steps(value)]
-        columns = [self._columns(o._array) for o in self.outputs]
+        columns = [self._columns(self.floating[place]._array) for place in self.places]
         return [
             np.stack([row[place] @ chosen for row in rows]) if rows else np.zeros((0, chosen.shape[1]))
             for place, chosen in zip(self.places, columns, strict=True)
@@ -591,7 +591,8 @@ def _steps_without_memory(tensor: Tensor) -> Any:
 def numerical_jacobians(func: Callable[..., Any], inputs: Any, target: Tensor, eps: float) -> tuple[Tensor, ...]:
     """The Jacobian of each output by one tensor, from finite differences: a row per element of it."""
     check = _Check(func, (inputs,) if isinstance(inputs, Tensor) else tuple(inputs), eps, 0.0, 0.0, 0.0, False)
-    if any(each._array.dtype.kind == "c" for each in (target, *check.outputs)):
+    check.places = list(range(len(check.floating)))  # whether they have a history does not matter
+    if any(each._array.dtype.kind == "c" for each in (target, *check.floating)):
         raise NotImplementedError("get_numerical_jacobian: Jacobians of complex numbers")
     return tuple(make_external(jacobian.astype(target._array.dtype)) for jacobian in check._numerical(target))
 

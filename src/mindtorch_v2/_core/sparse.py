@@ -34,6 +34,13 @@ def make_sparse(coordinates: Any, entries: Any, size: tuple[int, ...], coalesced
     return tensor
 
 
+def with_entries(sparse: Any, entries: Any) -> SparseTensor:
+    """A sparse tensor of the same places with other values."""
+    if isinstance(sparse, CompressedTensor):
+        return make_compressed(sparse._layout, sparse._compressed, sparse._plain, entries, sparse._array.shape)
+    return make_sparse(sparse._coordinates, entries, sparse._array.shape, sparse._coalesced)
+
+
 class CompressedTensor(SparseTensor):
     """A sparse matrix whose rows or columns are compressed: it has the place among the entries where each begins.
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, META, NPU, PYTHON, key_names
+from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, META, NPU, PYTHON, SPARSE, key_names
 from .._core.layout import (
     channels_last_steps,
     has_channels_last,
@@ -105,6 +105,8 @@ def _run_kernel(op: OpSpec, args: tuple[Any, ...]) -> Any:
     if (keys & AUTOGRAD and not op.composite) or op.below_autograd:
         if op.schema.mutates:
             return entry_globals.run_in_place(op, args)
+        if keys & SPARSE:  # made of ops on values, which have nodes of their own
+            return execute(op, args)
         result = entry_globals.below_autograd(execute, op, args)
         if keys & AUTOGRAD:
             entry_globals.record_node(op, args, result)

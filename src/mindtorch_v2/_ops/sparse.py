@@ -10,8 +10,8 @@ import numpy as np
 from .._autograd.grad_mode import is_grad_enabled
 from .._core import dtype as dt
 from .._core.keys import META, SPARSE
-from .._core.memory_format import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
-from .._core.sparse import CompressedTensor, SparseTensor, make_compressed, make_sparse
+from .._core.memory_format import contiguous_format, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from .._core.sparse import CompressedTensor, SparseTensor, make_compressed, make_sparse, with_entries
 from .._core.tensor import Tensor, make_tensor
 from .._dispatch import backends
 from .._dispatch.registry import OpSpec, aten, composite
@@ -151,7 +151,8 @@ def _to_layout(name: str, layout: Any, in_blocks: bool) -> Any:
     if in_blocks:
 
         def blocked(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
-            return to_sparse(self, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+            sizes = (blocksize, blocksize) if isinstance(blocksize, int) else blocksize
+            return to_sparse(self, layout=layout, blocksize=sizes, dense_dim=dense_dim)
 
         blocked.__name__, blocked.__doc__ = name, f"The matrix in the layout {layout}, in blocks of this shape."
         return blocked
@@ -182,16 +183,14 @@ def coalesce(self: Any) -> SparseTensor:
     _sparse(self, "coalesce")
     if self._coalesced:
         return self  # type: ignore[no-any-return]
-    array, sizes = self._coordinates._array, self._array.shape[: self._coordinates.shape[0]]
-    flat = np.ravel_multi_index(tuple(array), sizes)
-    unique, place = np.unique(flat, return_inverse=True)
+    unique, first, place = np.unique(_flat_places(self), return_index=True, return_inverse=True)
     entries = aten.index_add(
         aten.zeros((len(unique), *self._entries.shape[1:]), dtype=self.dtype),
         0,
         make_tensor(place.astype(np.int64)),
         self._entries,
     )
-    coordinates = make_tensor(np.array(np.unravel_index(unique, sizes), dtype=np.int64))
+    coordinates = make_tensor(np.ascontiguousarray(self._coordinates._array[:, first]))
     return make_sparse(coordinates, entries, self._array.shape, True)
 
 
@@ -218,6 +217,12 @@ def is_coalesced(self: Any) -> bool:
     return _sparse(self, "is_coalesced")._coalesced
 
 
+def _set_coalesced(self: Any, coalesced: bool) -> SparseTensor:
+    """Say that coordinates are in order and unique, or that they are not, without looking at them; returns the tensor."""
+    _sparse(self, "_coalesced_")._coalesced = coalesced
+    return self  # type: ignore[no-any-return]
+
+
 def sparse_mask(self: Any, mask: Any) -> SparseTensor:
     """The elements of this tensor at the places of a sparse one, zeros included."""
     if not isinstance(mask, Tensor):
@@ -230,7 +235,7 @@ def sparse_mask(self: Any, mask: Any) -> SparseTensor:
             f"{list(self.shape)} but mask has size {list(mask.shape)}"
         )
     entries = aten.index(to_dense(self), list(aten.unbind(mask._coordinates, 0)))  # type: ignore[attr-defined]
-    return _with(mask, entries)
+    return with_entries(mask, entries)
 
 
 def _sparse_repr(self: SparseTensor, **options: Any) -> str:
@@ -246,7 +251,7 @@ def _sparse_repr(self: SparseTensor, **options: Any) -> str:
 def _sparse_to(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
     """`to` of a sparse tensor: the values are converted, the coordinates stay."""
     entries = self._entries.to(*args, **kwargs)
-    return self if entries is self._entries else _with(self, entries)  # type: ignore[no-any-return]
+    return self if entries is self._entries else with_entries(self, entries)  # type: ignore[no-any-return]
 
 
 def _sparse_requires_grad_(self: SparseTensor, requires_grad: bool = True) -> SparseTensor:
@@ -263,7 +268,7 @@ def _get_sparse_grad(self: SparseTensor) -> Any:
     if self._grad is not None:
         return self._grad
     grad = self._entries.grad if self._entries.is_leaf else None
-    return None if grad is None else _with(self, grad)
+    return None if grad is None else with_entries(self, grad)
 
 
 def _set_sparse_grad(self: SparseTensor, value: Any) -> None:
@@ -312,7 +317,7 @@ SparseTensor.requires_grad_ = _sparse_requires_grad_  # type: ignore[attr-define
 SparseTensor.grad = property(_get_sparse_grad, _set_sparse_grad)  # type: ignore[attr-defined]
 SparseTensor.is_leaf = property(lambda self: self._entries.is_leaf)  # type: ignore[assignment, method-assign]
 SparseTensor.__repr__ = _sparse_repr  # type: ignore[method-assign]
-SparseTensor.detach = lambda self: _with(self, self._entries.detach())  # type: ignore[attr-defined]
+SparseTensor.detach = lambda self: with_entries(self, self._entries.detach())  # type: ignore[attr-defined]
 SparseTensor.to = _sparse_to  # type: ignore[attr-defined]
 
 
@@ -332,15 +337,9 @@ def sparse_product(sparse: Any, dense: Any) -> Tensor:
 # ---------------------------------------------------------------- ops that sparse tensors take part in
 
 
-def _with(self: Any, entries: Any) -> SparseTensor:
-    if isinstance(self, CompressedTensor):
-        return make_compressed(self._layout, self._compressed, self._plain, entries, self._array.shape)
-    return make_sparse(self._coordinates, entries, self._array.shape, self._coalesced)
-
-
 def _mm(self: Any, other: Any, *rest: Any) -> Any:
     if not self._keys & SPARSE:  # dense @ sparse
-        return aten.t(sparse_product(_transposed(other, 0, 1), aten.t(self)))
+        return aten.clone(aten.t(sparse_product(_transposed(other, 0, 1), aten.t(self))), memory_format=contiguous_format)
     return to_sparse(sparse_product(self, to_dense(other))) if other._keys & SPARSE else sparse_product(self, other)
 
 
@@ -362,10 +361,48 @@ def _add(self: Any, other: Any, alpha: Any = 1) -> Any:
         return aten.add(to_dense(self), to_dense(other) if isinstance(other, Tensor) else other, alpha=alpha)
     if self.shape != other.shape:
         raise RuntimeError(f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}")
+    coalesced = self._coalesced and other._coalesced  # type: ignore[attr-defined]
     coordinates = aten.cat([self._coordinates, other._coordinates], 1)  # type: ignore[attr-defined]
-    entries = aten.cat([self._entries, other._entries * alpha])  # type: ignore[attr-defined]
-    added = make_sparse(coordinates, entries, self._array.shape, False)
-    return coalesce(added) if self._coalesced and other._coalesced else added  # type: ignore[attr-defined]
+    entries = aten.cat([self._entries, aten.mul(other._entries, alpha)])  # type: ignore[attr-defined]
+    # As in torch, equal places add up where values lie one after the other.
+    if all(each._entries._array.flags.c_contiguous for each in (self, other)):  # type: ignore[attr-defined]
+        place, first = _merged(self, other)
+        if len(first) < len(place):
+            zeros = aten.zeros((len(first), *entries.shape[1:]), dtype=entries.dtype)
+            entries = aten.index_add(zeros, 0, make_tensor(place), entries)
+        else:
+            entries = aten.index_select(entries, 0, make_tensor(first))
+        coordinates = aten.index_select(coordinates, 1, make_tensor(first))
+    return make_sparse(coordinates, entries, self._array.shape, coalesced)
+
+
+def _flat_places(self: Any) -> np.ndarray:
+    """The places of the entries as numbers in row-major order."""
+    array = self._coordinates._array
+    if not array.size:  # no entries, or no sparse dims
+        return np.zeros(array.shape[1], np.int64)
+    return np.asarray(np.ravel_multi_index(tuple(array), self._array.shape[: array.shape[0]]))
+
+
+def _merged(self: Any, other: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Two lists of places merged by their heads: where each entry of both goes, and the first entry of each result."""
+    left, right = _flat_places(self), _flat_places(other)
+    count = len(left)
+    if all(bool((keys[1:] > keys[:-1]).all()) for keys in (left, right)):
+        _, first, place = np.unique(np.concatenate([left, right]), return_index=True, return_inverse=True)
+        return place.astype(np.int64), first.astype(np.int64)
+    places, firsts = [0] * (count + len(right)), list[int]()
+    one, two, i, j = left.tolist(), right.tolist(), 0, 0
+    while i < count or j < len(two):
+        takes_one = j == len(two) or (i < count and one[i] <= two[j])
+        takes_two = i == count or (j < len(two) and two[j] <= one[i])
+        if takes_two:
+            places[count + j] = len(firsts)
+        if takes_one:
+            places[i] = len(firsts)
+        firsts.append(i if takes_one else count + j)
+        i, j = i + takes_one, j + takes_two
+    return np.array(places, np.int64), np.array(firsts, np.int64)
 
 
 def _mul(self: Any, other: Any) -> Any:
@@ -374,8 +411,10 @@ def _mul(self: Any, other: Any) -> Any:
             self, other = other, self
         dense = to_dense(other).expand(self.shape)  # type: ignore[attr-defined]
         coalesced = coalesce(self)
-        return _with(coalesced, aten.mul(coalesced._entries, aten.index(dense, list(aten.unbind(coalesced._coordinates, 0)))))
-    return _with(self, aten.mul(self._entries, other))
+        return with_entries(
+            coalesced, aten.mul(coalesced._entries, aten.index(dense, list(aten.unbind(coalesced._coordinates, 0))))
+        )
+    return with_entries(self, aten.mul(self._entries, other))
 
 
 def _transposed(self: Any, dim0: int, dim1: int) -> SparseTensor:
@@ -397,7 +436,7 @@ def _add_in_place(self: Any, other: Any, alpha: Any = 1) -> Any:
     if self._keys & SPARSE:
         if not (isinstance(other, Tensor) and other._keys & SPARSE):
             raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
-        return _become(self, coalesce(_add(self, other, alpha)))
+        return _become(self, _add(self, other, alpha))
     places, entries = other._coordinates, other._entries  # type: ignore[attr-defined]
     return aten.index_put_(self, list(aten.unbind(places, 0)), aten.mul(entries, alpha), True)
 
@@ -447,7 +486,7 @@ def _on_values(name: str, linear: bool) -> Any:
         if name == "pow" and (not isinstance(rest[0], int | float) or rest[0] <= 0):
             raise RuntimeError("sparse tensors have powers by positive numbers only: zeros stay zeros")
         whole = self if linear or isinstance(self, CompressedTensor) else coalesce(self)
-        return _with(whole, getattr(aten, name)(whole._entries, *rest))
+        return with_entries(whole, getattr(aten, name)(whole._entries, *rest))
 
     return kernel
 
@@ -497,9 +536,9 @@ _KERNELS: dict[str, Any] = {
     **{name: _on_values(name, False) for name in _ON_VALUES},
     **{name: _on_values(name, True) for name in _LINEAR},
     "mul_": lambda self, other: _become(self, coalesce(_mul(self, other))),
-    "sub_": lambda self, other, alpha=1: _become(self, coalesce(_add(self, other, -alpha))),
-    "div_": lambda self, other: _become(self, _with(self, aten.div(self._entries, other))),
-    "neg_": lambda self: _become(self, _with(self, aten.neg(self._entries))),
+    "sub_": lambda self, other, alpha=1: _become(self, _add(self, other, -alpha)),
+    "div_": lambda self, other: _become(self, with_entries(self, aten.div(self._entries, other))),
+    "neg_": lambda self: _become(self, with_entries(self, aten.neg(self._entries))),
     "add_": _add_in_place,
     "mm": _mm,
     "mv": _mm,
@@ -507,7 +546,7 @@ _KERNELS: dict[str, Any] = {
     "mul": _mul,
     "add": _add,
     "sub": lambda self, other, alpha=1: _add(self, other, -alpha),
-    "div": lambda self, other: _with(self, aten.div(self._entries, other)),
+    "div": lambda self, other: with_entries(self, aten.div(self._entries, other)),
     "clone": lambda self, memory_format=None: (
         make_compressed(
             self._layout, aten.clone(self._compressed), aten.clone(self._plain), aten.clone(self._entries), self._array.shape
@@ -515,7 +554,7 @@ _KERNELS: dict[str, Any] = {
         if isinstance(self, CompressedTensor)
         else make_sparse(aten.clone(self._coordinates), aten.clone(self._entries), self._array.shape, self._coalesced)
     ),
-    "detach": lambda self: _with(self, aten.detach(self._entries)),
+    "detach": lambda self: with_entries(self, aten.detach(self._entries)),
     "sum": _sum,
     "select": _select,
     "unsqueeze": _unsqueeze,
@@ -570,7 +609,8 @@ METHODS = {
         self._entries.shape[0] if isinstance(self, CompressedTensor) else _sparse(self, "_nnz")._entries.shape[0]
     ),
     "_indices": lambda self: _sparse(self, "_indices")._coordinates,
-    "_values": lambda self: _sparse(self, "_values")._entries,
+    "_values": lambda self: aten.detach(_sparse(self, "_values")._entries),
+    "_coalesced_": _set_coalesced,
     "sparse_dim": lambda self: self._coordinates.shape[0] if self._keys & SPARSE else 0,
     "dense_dim": lambda self: self._entries.ndim - 1 if self._keys & SPARSE else self.ndim,
 }

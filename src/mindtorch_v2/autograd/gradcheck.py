@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .._autograd.gradcheck import (
@@ -29,10 +29,14 @@ def _load_vmap(func: Callable[..., Any]) -> Callable[..., Any]:
 _batching.vmap = _load_vmap
 
 
-def _tensors(values: Any) -> list[Tensor]:
-    """Those of some inputs that are differentiated by."""
-    listed = [values] if isinstance(values, Tensor) else list(values)
-    return [value for value in listed if isinstance(value, Tensor) and value.requires_grad]
+def _iter_tensors(x: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:
+    """The tensors in a tensor, or in lists and other iterables of them."""
+    if isinstance(x, Tensor):
+        if x.requires_grad or not only_requiring_grad:
+            yield x
+    elif isinstance(x, Iterable) and not isinstance(x, str):
+        for each in x:
+            yield from _iter_tensors(each, only_requiring_grad)
 
 
 def _check_call(name: str, grad_out: float) -> None:
@@ -52,7 +56,7 @@ def _get_numerical_jacobian(
 ) -> list[tuple[Tensor, ...]]:
     """By finite differences, for each target that requires grad: the Jacobian of every output, a row for each element of the
     target. NotImplementedError for complex numbers."""
-    return [numerical_jacobians(fn, inputs, each, eps) for each in _tensors(inputs if target is None else target)]
+    return [numerical_jacobians(fn, inputs, each, eps) for each in _iter_tensors(inputs if target is None else target, True)]
 
 
 def get_numerical_jacobian(
@@ -74,4 +78,4 @@ def get_analytical_jacobian(
             "Expected output to be non-complex. get_analytical_jacobian no longer supports functions that return complex "
             "outputs."
         )
-    return analytical_jacobians(_tensors(inputs), output, nondet_tol)
+    return analytical_jacobians(list(_iter_tensors(inputs, True)), output, nondet_tol)

@@ -218,3 +218,9 @@ def test_random_operations_cannot_be_batched_by_the_older_vmap():
     assert mapped(torch.ones(2)).tolist() == [2, 2]
     with pytest.raises(NotImplementedError, match="allow_none_pass_through"):
         torch._vmap_internals._vmap(lambda x: None, allow_none_pass_through=True)
+
+
+def test_numerical_jacobians_of_outputs_without_history():
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    ((jacobian,),) = _get_numerical_jacobian(lambda x: (x * 3).detach(), (x,), target=x)
+    assert torch.allclose(jacobian, torch.eye(2, dtype=torch.float64) * 3)
