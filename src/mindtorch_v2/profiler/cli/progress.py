@@ -39,9 +39,12 @@ class ProgressLine:
         if not self._enabled or time.monotonic() < self._next_draw:
             return
         self._next_draw = time.monotonic() + _INTERVAL_S
-        amount = f": {done / total:.0%} of {total / 1e6:.0f} MB" if total > done else f": {done / 1e6:.0f} MB"
+        amount = self._amount(done, total)
         # A full line would wrap, and could not be erased.
         self._draw(cut(self._text, self._width() - 1 - len(amount)) + amount)
+
+    def _amount(self, done: int, total: int) -> str:
+        return f": {done / total:.0%} of {total / 1e6:.0f} MB" if total > done else f": {done / 1e6:.0f} MB"
 
     def _draw(self, line: str) -> None:
         # Spaces cover the rest of a longer line: they need no escape codes of the terminal.
@@ -54,3 +57,14 @@ class ProgressLine:
             return os.get_terminal_size(self._stream.fileno()).columns or _DEFAULT_WIDTH
         except (OSError, ValueError):  # a stream without a descriptor, or of a terminal that does not tell its size
             return _DEFAULT_WIDTH
+
+
+class CountLine(ProgressLine):
+    """A ProgressLine that counts things, such as files."""
+
+    def __init__(self, text: str, things: str) -> None:
+        super().__init__(text)
+        self._things = things
+
+    def _amount(self, done: int, total: int) -> str:
+        return f": {done:,} of {total:,} {self._things}"

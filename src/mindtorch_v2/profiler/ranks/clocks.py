@@ -1,0 +1,325 @@
+"""One clock for all hosts, solved from the ends of collectives that they share.
+
+All ranks leave a collective at the same moment but for some jitter, so the end of collective i on host h reads
+    E[i, h] = t_i + a_h + b_h * (E[i, h] - middle) + jitter
+The moments t_i are eliminated, and offsets a and rates b are found by least squares with Huber's weights. Hosts that no chain
+of collectives connects cannot be compared: each part has a clock of its own, and that is said. A rank whose ends contradict
+those of its own host is reported, and solved for by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .job import Job, Numbers
+from .matching import Instances
+
+Floats = NDArray[np.float64]
+
+_ROUNDS = 8
+_HUBER = 1.5  # standard deviations within which an observation counts fully
+_MOST_OBSERVATIONS = 200_000
+_DENSE = 48  # collectives with more clocks are summed as a matrix product, others pair by pair
+# Jitter is one-sided and correlated within a host, and its tails are heavier than a normal's: 95 % of hosts are to be within.
+_COVERAGE = 2.6
+_TO_SIGMA = 1.4826
+_MEDIAN = 1.57  # the variance of a median of n is so many times that of their mean
+_PRIOR_OFFSET_NS, _PRIOR_RATE = 1e12, 1e-4  # quartz is within 100 ppm; so wide that they decide only what nothing else does
+_CONTRADICTION_NS = 50_000.0
+_CONTRADICTION_SIGMAS = 12.0
+_FEWEST_ENDS = 3
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A rank whose clock disagrees with that of its host, by how much and in how many collectives."""
+
+    rank: int
+    host: str
+    by_ns: int
+    collectives: int
+
+
+@dataclass
+class Clocks:
+    """The clock of each rank in relation to that of its part's first rank.
+
+    The moment on the reference clock of a reading w (wall time of the rank) is w - offset - rate * (w - middle).
+    error_ns: within which a rank's clock is known, for 95 of 100.
+    """
+
+    part: Numbers  # of each rank: ranks of different parts cannot be compared
+    offset_ns: Floats
+    rate: Floats
+    error_ns: Floats
+    middle: int
+    jitter_ns: float  # how far ends of one collective are apart on the solved clocks: a standard deviation
+    collectives: int
+    contradictions: list[Contradiction]
+    clock_names: list[str]  # of each rank: its host, or "rank N" where that has a clock of its own
+
+    @property
+    def connected(self) -> bool:
+        """Whether all ranks are on one clock."""
+        return int(self.part.max(initial=0)) == 0
+
+    def to_reference(self, rank: int, wall: Numbers) -> Numbers:
+        """Wall times of a rank, by its index, on the reference clock of its part."""
+        shift = self.offset_ns[rank] + self.rate[rank] * (wall - self.middle)
+        moments: Numbers = wall - np.rint(shift).astype(np.int64)
+        return moments
+
+    def to_dict(self, most: int = 20) -> dict[str, Any]:
+        """The clocks for JSON: hosts with the largest offsets first."""
+        names, first = np.unique(np.array(self.clock_names), return_index=True)
+        order = np.lexsort((names, -np.abs(self.offset_ns[first])))
+        known = self.error_ns[np.isfinite(self.error_ns)]
+        return {
+            "connected": self.connected,
+            "parts": int(self.part.max(initial=0)) + 1,
+            "clocks_in_all": len(names),
+            "collectives": self.collectives,
+            "jitter_ns": round(self.jitter_ns),
+            "error_ns": round(float(known.max())) if len(known) else None,
+            "largest": [
+                {
+                    "clock": str(names[at]),
+                    "part": int(self.part[first[at]]),
+                    "offset_ns": round(float(self.offset_ns[first[at]])),
+                    "rate_ppm": round(float(self.rate[first[at]]) * 1e6, 3),
+                    "error_ns": round(float(self.error_ns[first[at]])) if np.isfinite(self.error_ns[first[at]]) else None,
+                }
+                for at in order[:most].tolist()
+            ],
+            "contradictions": [vars(one) for one in self.contradictions[:most]],
+            "contradictions_in_all": len(self.contradictions),
+        }
+
+
+def solve_clocks(job: Job, instances: Instances) -> Clocks:
+    """The clocks of a job."""
+    names = [host or f"rank {rank}" for host, rank in zip(job.hosts, job.ranks.tolist(), strict=True)]
+    contradictions: list[Contradiction] = []
+    clocks = _solve(job, instances, names, contradictions)
+    suspects = _contradictions(job, instances, clocks)
+    if suspects:
+        alone = {one.rank for one in suspects}
+        names = [f"rank {rank}" if rank in alone else name for name, rank in zip(names, job.ranks.tolist(), strict=True)]
+        clocks = _solve(job, instances, names, suspects)
+    return clocks
+
+
+def _wall_ends(job: Job, instances: Instances) -> Numbers:
+    messages, rows = job.messages, instances.rows
+    ends: Numbers = messages.start[rows] + messages.length[rows] + job.to_wall[messages.rank[rows]]
+    return ends
+
+
+def _solve(job: Job, instances: Instances, names: list[str], contradictions: list[Contradiction]) -> Clocks:
+    clock_names, clock_of = np.unique(np.array(names), return_inverse=True)
+    clock_of = clock_of.reshape(-1)
+    # Clocks in the order of their first rank, so that the first is the reference.
+    first_rank = np.full(len(clock_names), len(names))
+    np.minimum.at(first_rank, clock_of, np.arange(len(names)))
+    place = np.empty(len(clock_names), np.int64)
+    place[np.argsort(first_rank, kind="stable")] = np.arange(len(clock_names))
+    clock_of = place[clock_of]
+    count = len(clock_names)
+    ends, middle = _ends(job, instances)
+    observed = _observations(job, instances, clock_of, ends, count)
+    part = _parts(observed, count)
+    span = float(np.abs(ends).max(initial=1.0))
+    solution, covariance, jitter = _least_squares(observed, count, span, part)
+    offset, rate = solution[:count], solution[count:] / span
+    error = _errors(covariance, count)
+    return Clocks(
+        part=part[clock_of],
+        offset_ns=offset[clock_of],
+        rate=rate[clock_of],
+        error_ns=_COVERAGE * error[clock_of],
+        middle=middle,
+        jitter_ns=jitter,
+        collectives=len(np.unique(observed.instance)),
+        contradictions=contradictions,
+        clock_names=names,
+    )
+
+
+@dataclass
+class _Observed:
+    """Ends by instance and clock, sorted by instance; `end` counts from the middle of the recording. precision: of a median."""
+
+    instance: Numbers
+    clock: Numbers
+    end: Floats
+    precision: Floats
+
+    def chosen(self, rows: NDArray[np.bool_]) -> _Observed:
+        """Some of them."""
+        return _Observed(self.instance[rows], self.clock[rows], self.end[rows], self.precision[rows])
+
+
+def _ends(job: Job, instances: Instances) -> tuple[Floats, int]:
+    """The ends of all instances' rows from the middle of the recording, and that middle."""
+    ends = _wall_ends(job, instances)
+    if not len(ends):
+        return np.empty(0), 0
+    middle = int((int(ends.min()) + int(ends.max())) // 2)
+    return (ends - middle).astype(np.float64), middle
+
+
+def _observations(job: Job, instances: Instances, clock_of: Numbers, ends: Floats, count: int) -> _Observed:
+    """One end for each instance and clock: the median of the clock's ranks. Only instances of several clocks tell anything."""
+    chosen = np.flatnonzero(instances.synchronous[instances.number]) if len(instances) else np.empty(0, np.int64)
+    if not len(chosen):
+        return _Observed(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
+    key = instances.number[chosen] * count + clock_of[job.messages.rank[instances.rows[chosen]]]
+    order = np.lexsort((ends[chosen], key))
+    key, ordered = key[order], ends[chosen][order]
+    first = np.flatnonzero(np.append(True, np.diff(key) != 0))
+    number = np.diff(np.append(first, len(key)))
+    end = (ordered[first + (number - 1) // 2] + ordered[first + number // 2]) / 2
+    instance, clock = key[first] // count, key[first] % count
+    several = np.bincount(instance, minlength=len(instances)) > 1
+    precision = np.maximum(number / _MEDIAN, 1.0)
+    observed = _Observed(instance, clock, end, precision).chosen(several[instance])
+    if len(observed.end) > _MOST_OBSERVATIONS:
+        # Instances are sorted by group, then by number: a stride leaves every group its share, evenly over the recording.
+        numbers = np.unique(observed.instance)
+        stride = -(-len(observed.end) // _MOST_OBSERVATIONS)
+        observed = observed.chosen(np.isin(observed.instance, numbers[::stride]))
+    return observed
+
+
+def _parts(observed: _Observed, count: int) -> Numbers:
+    """The part of each clock: clocks that a chain of instances connects have the same. Numbered by their first clock."""
+    label = np.arange(count)
+    if len(observed.instance):
+        first = np.flatnonzero(np.append(True, np.diff(observed.instance) != 0))
+        size = np.diff(np.append(first, len(observed.instance)))
+        while True:
+            before = label.copy()
+            least = np.minimum.reduceat(label[observed.clock], first)
+            np.minimum.at(label, observed.clock, np.repeat(least, size))
+            label = np.minimum(label, label[label])
+            if (label == before).all():
+                break
+    return np.unique(label, return_inverse=True)[1].reshape(-1)
+
+
+def _least_squares(observed: _Observed, count: int, span: float, part: Numbers) -> tuple[Floats, Floats, float]:
+    """Offsets and rates (times span) of all clocks, their covariance, and the standard deviation of an end.
+
+    The first clock of each part is the reference: it has neither, and all others are relative to it.
+    """
+    prior = np.concatenate([np.full(count, _PRIOR_OFFSET_NS**-2), np.full(count, (_PRIOR_RATE * span) ** -2)])
+    solution, covariance = np.zeros(2 * count), np.zeros((2 * count, 2 * count))
+    free = np.ones(count, np.bool_)
+    free[np.unique(part, return_index=True)[1]] = False
+    unknown = np.flatnonzero(np.concatenate([free, free]))
+    if not len(observed.end) or not len(unknown):
+        return solution, covariance, 0.0
+    compact = np.unique(observed.instance, return_inverse=True)[1].reshape(-1)
+    first = np.flatnonzero(np.append(True, np.diff(compact) != 0))
+    size = np.diff(np.append(first, len(compact)))
+    x = observed.end / span
+    weight = observed.precision.copy()
+    sigma = 1.0
+    for _ in range(_ROUNDS):
+        normal, right = _normal_equations(observed, x, weight, first, size, compact, count)
+        inverse = np.linalg.inv(normal[np.ix_(unknown, unknown)] + np.diag(prior[unknown] * sigma**2))
+        solution[unknown] = inverse @ right[unknown]
+        modeled = observed.end - solution[observed.clock] - solution[count + observed.clock] * x
+        residual = modeled - (np.add.reduceat(weight * modeled, first) / np.add.reduceat(weight, first))[compact]
+        # A residual is what is left after an instance's mean is taken away.
+        residual *= np.sqrt(observed.precision * (size / np.maximum(size - 1, 1))[compact])
+        sigma = max(_TO_SIGMA * float(np.median(np.abs(residual))), 1.0)
+        huber = np.minimum(1.0, _HUBER * sigma / np.maximum(np.abs(residual), 1e-9))
+        weight = observed.precision * huber
+    freedom = max(len(x) - len(first) - 2 * (count - 1), 1)
+    variance = float((huber * residual**2).sum() / freedom) * len(x) / max(float(huber.sum()), 1.0)
+    variance = max(variance, sigma**2)
+    covariance[np.ix_(unknown, unknown)] = inverse * variance
+    return solution, covariance, float(np.sqrt(variance))
+
+
+def _normal_equations(
+    observed: _Observed, x: Floats, weight: Floats, first: Numbers, size: Numbers, compact: Numbers, count: int
+) -> tuple[Floats, Floats]:
+    """The matrix and the right side with the moments of instances eliminated."""
+    clock, width = observed.clock, 2 * count
+    total = np.add.reduceat(weight, first)
+    mean_end = (np.add.reduceat(weight * observed.end, first) / total)[compact]
+    right = np.concatenate(
+        [
+            np.bincount(clock, weight * (observed.end - mean_end), count),
+            np.bincount(clock, weight * x * (observed.end - mean_end), count),
+        ]
+    )
+    matrix = np.zeros((width, width))
+    for rows, values in ((clock, weight), (clock + count, weight * x)):
+        for columns, factor in ((clock, 1.0), (clock + count, x)):
+            np.add.at(matrix, (rows, columns), values * factor)
+    u, v = weight, weight * x
+    few = size <= _DENSE
+    for length in np.unique(size[few]).tolist():
+        start = first[size == length]
+        at = start[:, None] + np.arange(length)
+        _subtract_pairs(matrix, clock[at], u[at], v[at], total[compact[start]], count)
+    for begin, length in zip(first[~few].tolist(), size[~few].tolist(), strict=True):
+        part = slice(begin, begin + length)
+        own = np.concatenate([clock[part], clock[part] + count])
+        vector = np.concatenate([u[part], v[part]])
+        matrix[np.ix_(own, own)] -= np.outer(vector, vector / total[compact[begin]])
+    return matrix, right
+
+
+def _subtract_pairs(matrix: Floats, clock: Numbers, u: Floats, v: Floats, total: Floats, count: int) -> None:
+    """Subtract the products of each instance's own sums; all instances here have the same number of clocks."""
+    own = np.concatenate([clock, clock + count], axis=1)
+    vector = np.concatenate([u, v], axis=1)
+    products = vector[:, :, None] * (vector / total[:, None])[:, None, :]
+    places = own[:, :, None] * (2 * count) + own[:, None, :]
+    matrix -= np.bincount(places.ravel(), products.ravel(), minlength=matrix.size).reshape(matrix.shape)
+
+
+def _errors(covariance: Floats, count: int) -> Floats:
+    """The standard error of each clock against the reference, at the worst moment of the recording."""
+    variance, rates = np.diag(covariance)[:count], np.diag(covariance)[count:]
+    between = np.abs(np.diagonal(covariance[:count, count:]))
+    errors: Floats = np.sqrt(np.maximum(variance + 2 * between + rates, 0))
+    return errors
+
+
+def _contradictions(job: Job, instances: Instances, clocks: Clocks) -> list[Contradiction]:
+    """Ranks whose ends are apart from those of their host's other ranks, time after time."""
+    chosen = np.flatnonzero(instances.synchronous[instances.number]) if len(instances) else np.empty(0, np.int64)
+    if not len(chosen):
+        return []
+    rank = job.messages.rank[instances.rows[chosen]].astype(np.int64)
+    wall = _wall_ends(job, instances)[chosen]
+    aligned = wall - np.rint(clocks.offset_ns[rank] + clocks.rate[rank] * (wall - clocks.middle)).astype(np.int64)
+    number = instances.number[chosen]
+    order = np.lexsort((aligned, number))
+    first = np.flatnonzero(np.append(True, np.diff(number[order]) != 0))
+    size = np.diff(np.append(first, len(order)))
+    middle = aligned[order][first + size // 2]
+    residual = np.empty(len(chosen))
+    residual[order] = aligned[order] - np.repeat(middle, size)
+    noise = max(_TO_SIGMA * float(np.median(np.abs(residual))), 1.0)
+    by_rank = np.lexsort((residual, rank))
+    begin = np.flatnonzero(np.append(True, np.diff(rank[by_rank]) != 0))
+    count = np.diff(np.append(begin, len(by_rank)))
+    medians = residual[by_rank][begin + count // 2]
+    shared = np.unique(np.array(clocks.clock_names), return_inverse=True)[1].reshape(-1)
+    several = np.bincount(shared)[shared] > 1
+    far = np.abs(medians) > max(_CONTRADICTION_NS, _CONTRADICTION_SIGMAS * noise)
+    return [
+        Contradiction(int(job.ranks[at]), job.hosts[at], round(float(median)), int(ends))
+        for at, median, ends in zip(rank[by_rank][begin][far].tolist(), medians[far], count[far], strict=True)
+        if several[at] and ends >= _FEWEST_ENDS
+    ]
