@@ -65,6 +65,7 @@ class SyntheticJob:
         self.offset = self.random.normal(0, self.offset_ns, self.hosts) if self.host_clocks else np.zeros(self.hosts)
         self.rate = self.random.normal(0, self.drift, self.hosts) if self.host_clocks else np.zeros(self.hosts)
         self.offset[0] = self.rate[0] = 0.0
+        self._known: dict[tuple, str] = {}
         self._simulate()
 
     # ------------------------------------------------------------------ the true clock
@@ -266,7 +267,7 @@ class SyntheticJob:
             name.append(known[label])
             start.append(sent["start"][rank])
             end.append(sent["end"][rank])
-            details.append(("", json.dumps(self._arguments(rank, sent))))
+            details.append(("", self._arguments(rank, sent)))
         parts.append(
             dict(
                 name=np.array(name, int), kind=observer.KERNEL, tid=2, device_type=1, start=np.array(start), end=np.array(end),
@@ -275,10 +276,19 @@ class SyntheticJob:
         )  # fmt: skip
         return details
 
-    def _arguments(self, rank: int, sent: dict) -> dict:
-        group = int(sent["group"][rank])
+    def _arguments(self, rank: int, sent: dict) -> str:
+        """torch's arguments of a communication, as JSON."""
+        key = (sent["family"], int(sent["group"][rank]), sent["size"], sent["name"])
+        if key not in self._known:
+            self._known[key] = self._group_arguments(sent, key[1])
+        more = {"Rank": rank, "Seq": sent["seq"]}
+        if sent["peer"] is not None:
+            peer = int(sent["peer"][rank])
+            more = {"Src Rank": peer, "Dst Rank": rank} if sent["name"] == "recv" else {"Src Rank": rank, "Dst Rank": peer}
+        return self._known[key] + ", " + json.dumps(more)[1:]
+
+    def _group_arguments(self, sent: dict, group: int) -> str:
         members = np.flatnonzero(sent["group"] == group)
-        stride = int(members[1] - members[0]) if len(members) > 1 else 1
         text = ", ".join(map(str, members[:30].tolist())) + (", ..." if len(members) > 30 else "")
         arguments = {
             "Collective name": sent["name"],
@@ -290,14 +300,6 @@ class SyntheticJob:
             "Process Group Description": sent["family"],
             "Process Group Ranks": f"[{text}]",
             "Global rank start": int(members[0]),
-            "Global rank stride": stride,
-            "Rank": int(np.searchsorted(members, rank)),
+            "Global rank stride": int(members[1] - members[0]) if len(members) > 1 else 1,
         }
-        if sent["peer"] is not None:
-            peer = int(sent["peer"][rank])
-            arguments |= (
-                {"Src Rank": peer, "Dst Rank": rank} if sent["name"] == "recv" else {"Src Rank": rank, "Dst Rank": peer}
-            )
-        else:
-            arguments["Seq"] = sent["seq"]
-        return arguments
+        return json.dumps(arguments)[:-1]

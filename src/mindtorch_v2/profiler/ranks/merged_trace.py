@@ -60,7 +60,7 @@ def _check_connected(answers: JobAnswers, chosen: list[int]) -> None:
     if len(parts) > 1:
         examples = [int(job.ranks[next(at for at in chosen if clocks.part[at] == part)]) for part in parts[:4].tolist()]
         raise UnconnectedError(
-            f"no collective connects these ranks: they fall into {len(parts)} parts (ranks {', '.join(map(str, examples))} ...), "
+            f"no collective connects these ranks: they are in {len(parts)} parts (ranks {', '.join(map(str, examples))} ...), "
             "whose clocks cannot be compared. --ranks chooses those of one part"
         )
 

@@ -195,9 +195,17 @@ class _Causes:
         cause, op, op_ratio, work = self._cause(at, every, excess)
         job = self._job
         return SlowRank(
-            int(job.ranks[at]), job.hosts[at], round(ratio, 4), round((ratio - 1) / sigma, 1), round(excess), cause, op, op_ratio,
-            work, lost,
-        )  # fmt: skip
+            rank=int(job.ranks[at]),
+            host=job.hosts[at],
+            ratio=round(ratio, 4),
+            sigmas=round((ratio - 1) / sigma, 1),
+            excess_ns=round(excess),
+            cause=cause,
+            op=op,
+            op_ratio=op_ratio,
+            work_ratio=work,
+            lost_ns=lost,
+        )
 
     def pause(self, at: int, step: int, excess: int) -> Pause:
         """The pause with its cause."""

@@ -9,11 +9,11 @@ import argparse
 import sys
 from typing import Any
 
-from ..._io.files import write_file
-from ...formats import TraceError
-from .. import reading
-from ..exit_codes import FINE, FOUND, USAGE, Failure
-from ..progress import CountLine
+from ...._io.files import write_file
+from ....formats import TraceError
+from ... import reading
+from ...exit_codes import FINE, FOUND, USAGE, Failure
+from ...progress import CountLine
 
 EXAMPLE = "mtprof ranks out/"
 
@@ -26,7 +26,7 @@ _HELP = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
-    parser.add_argument("paths", nargs="+", metavar="[merge|digest|diff] path", help=_HELP)
+    parser.add_argument("paths", nargs="+", metavar="path", help=_HELP)
     parser.add_argument("-o", "--output", default=None, metavar="FILE", help="what to write: merged.json.gz, job.mtranks")
     engine = parser.add_mutually_exclusive_group()
     engine.add_argument(
@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _digests(paths: list[str], args: argparse.Namespace) -> Any:
-    from ...ranks.engines import WorkerVersionError
-    from ...ranks.loading import digest
+    from ....ranks.engines import WorkerVersionError
+    from ....ranks.loading import digest
 
     with CountLine("reading ranks", "files") as line:
         try:
@@ -74,7 +74,7 @@ def _digests(paths: list[str], args: argparse.Namespace) -> Any:
 
 
 def _answers(digests: Any) -> Any:
-    from ...ranks import JobAnswers, merge
+    from ....ranks import JobAnswers, merge
 
     try:
         return JobAnswers(merge(*digests))
@@ -83,7 +83,7 @@ def _answers(digests: Any) -> Any:
 
 
 def _write_digests(digests: Any, args: argparse.Namespace) -> int:
-    from ...ranks.digest_file import ENDING, write_digests
+    from ....ranks.digest_file import ENDING, write_digests
 
     blocks, left_out = digests
     target = args.output or f"job{ENDING}"
@@ -95,7 +95,7 @@ def _write_digests(digests: Any, args: argparse.Namespace) -> int:
 
 
 def _merge(answers: Any, paths: list[str], args: argparse.Namespace) -> int:
-    from ...ranks.merged_trace import UnconnectedError, write_merged_trace
+    from ....ranks.merged_trace import UnconnectedError, write_merged_trace
 
     target = args.output or "merged.json.gz"
     with CountLine("merging ranks", "ranks") as line:
@@ -110,7 +110,7 @@ def _merge(answers: Any, paths: list[str], args: argparse.Namespace) -> int:
 
 
 def _diff(paths: list[str], args: argparse.Namespace) -> int:
-    from ...ranks.job_diff import compare
+    from ....ranks.job_diff import compare
 
     if len(paths) != 2:
         raise Failure(f"two jobs are compared: mtprof ranks diff before/ after/; got {len(paths)}", USAGE)
