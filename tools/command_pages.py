@@ -260,10 +260,11 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "data loader, late starts), which link (by pairs and groups), which steps and what they waited for, computing "
         "beside exposed communication, and the clocks of all hosts on one with the error stated. A recording is a "
         "saved profile or a trace of PyTorch with NCCL, of a rank that the recording itself or the file's name tells "
-        "(`rank3.mtp`). Files that are none, damaged ones and ranks that come twice are left out by name. `merge` "
-        "writes one trace on one clock for Perfetto, `digest` one small file for another time or place, `diff` "
-        "compares two jobs. Reading takes all cores, a Dask or Ray cluster, or the processes of `mpiexec`; the answer "
-        "is the same to the byte. See [Many ranks](../ranks.md) and, for sizes and costs, [Scale](../scale.md).",
+        "(`rank3.mtp`). Files that are none, damaged ones and ranks that come twice are left out by name. `report` "
+        "writes a page with a heat map of ranks and steps, `merge` one trace on one clock for Perfetto, `digest` one "
+        "small file for another time or place, `diff` compares two jobs. Reading takes all cores, a Dask or Ray "
+        "cluster, or the processes of `mpiexec`; the answer is the same to the byte. See [Many ranks](../ranks.md) "
+        "and, for sizes and costs, [Scale](../scale.md).",
         None,
     ),
     "mcp": (

@@ -57,7 +57,7 @@ def read_rows(file: BinaryIO, size: int) -> RecordedRows:
         except NotPlainError:
             pass
     file.seek(0)
-    with _named(file) as path:
+    with local_path(file) as path:
         store, recovery = read_any(path)
     rows = rows_of_store(store)
     rows.damage = "" if recovery.intact else str(recovery)
@@ -66,7 +66,7 @@ def read_rows(file: BinaryIO, size: int) -> RecordedRows:
 
 def read_store(file: BinaryIO) -> EventStore:
     """The whole recording of an open file."""
-    with _named(file) as path:
+    with local_path(file) as path:
         return read_any(path)[0]
 
 
@@ -114,7 +114,7 @@ def _from_columns(file: BinaryIO, size: int) -> RecordedRows:
     )
 
 
-class _named:
+class local_path:
     """The path of an open file: its own, or that of a temporary copy of a file that has none here."""
 
     def __init__(self, file: BinaryIO) -> None:

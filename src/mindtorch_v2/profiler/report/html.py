@@ -27,6 +27,7 @@ SCRIPTS = (
     "model/decode.js",
     "model/model.js",
     "model/groups.js",
+    "widgets/app.js",
     "widgets/gestures.js",
     "sections/details.js",
     "model/memory_use.js",
@@ -71,11 +72,12 @@ def export(
     own cost, and optionally self_ns, the self times without that cost.
     """
     about = data.about(store, title=title or "Profile", findings=findings, memory=memory, overhead=overhead)
-    write_file(path, _page(about, data.columns(store, memory, overhead)))
+    write_file(path, page(about, data.columns(store, memory, overhead), joined_script()))
 
 
-def _page(about: dict[str, Any], columns: Iterable[data.Column]) -> Iterator[bytes]:
-    style, script = _asset("style.css"), joined_script()
+def page(about: dict[str, Any], columns: Iterable[data.Column], script: str, more_style: str = "") -> Iterator[bytes]:
+    """A page in pieces: what it is about, which has a title, the columns that its script reads, and the script."""
+    style = _asset("style.css") + more_style
     fields = {
         "title": html_text(about["title"]),
         "policy": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
@@ -101,9 +103,14 @@ def _filled(template: str, fields: dict[str, str]) -> str:
 
 
 @cache
-def joined_script() -> str:
-    """All modules in one script; imports and exports are removed, since names are declared above their use."""
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _asset(name))) for name in SCRIPTS)
+def joined_script(names: tuple[str, ...] = SCRIPTS) -> str:
+    """Modules in one script; imports and exports are removed, since names are declared above their use."""
+    return "\n".join(without_imports(_asset(name)) for name in names)
+
+
+def without_imports(text: str) -> str:
+    """A module as a part of a script that joins several."""
+    return _EXPORT.sub("", _IMPORT.sub("", text))
 
 
 @cache

@@ -15,19 +15,21 @@ from ... import reading
 from ...exit_codes import FINE, FOUND, USAGE, Failure
 from ...progress import CountLine
 
-EXAMPLE = "mtprof ranks out/"
+EXAMPLE = "mtprof ranks out/          mtprof ranks report out/ -o ranks.html"
 
-ACTIONS = ("merge", "digest", "diff")
+ACTIONS = ("report", "merge", "digest", "diff")
 _HELP = (
     "recordings of the ranks: a folder, a pattern, files, s3://...; after a word that says what to make of them: "
-    "merge (one trace on one clock, for Perfetto), digest (one small file), diff (two jobs)"
+    "report (a page), merge (one trace on one clock, for Perfetto), digest (one small file), diff (two jobs)"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.add_argument("paths", nargs="+", metavar="path", help=_HELP)
-    parser.add_argument("-o", "--output", default=None, metavar="FILE", help="what to write: merged.json.gz, job.mtranks")
+    parser.add_argument(
+        "-o", "--output", default=None, metavar="FILE", help="what to write: ranks.html, merged.json.gz, job.mtranks"
+    )
     engine = parser.add_mutually_exclusive_group()
     engine.add_argument(
         "--processes", type=int, default=None, metavar="N", help="read with so many processes (default: all cores)"
@@ -36,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     engine.add_argument("--ray", default=None, metavar="ADDRESS", help="read on a Ray cluster, ray://host:10001 or auto")
     parser.add_argument("--ranks", default=None, metavar="0,3,8-15", help="merge: only these ranks")
     parser.add_argument("--steps", default=None, metavar="10-12", help="merge: only these steps")
+    parser.add_argument(
+        "--reports",
+        type=int,
+        default=8,
+        metavar="N",
+        help="report: pages of so many ranks beside it, those that stand out first",
+    )
     parser.add_argument(
         "--fail", action="store_true", help="exit with 1 if a rank, link or step stands out (diff: if it became slower)"
     )
@@ -54,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     if action == "digest":
         return _write_digests(digests, args)
     answers = _answers(digests)
+    if action == "report":
+        return _report(answers, paths, args)
     if action == "merge":
         return _merge(answers, paths, args)
     print(answers.to_json() if args.json else answers.text())
@@ -90,6 +101,18 @@ def _write_digests(digests: Any, args: argparse.Namespace) -> int:
     write_file(target, [write_digests(blocks)])
     for entry in sorted(left_out):
         print(f"mtprof: left out {entry.source}: {entry.reason}", file=sys.stderr)
+    reading.print_written(target)
+    return FINE
+
+
+def _report(answers: Any, paths: list[str], args: argparse.Namespace) -> int:
+    from ....ranks.page import export
+    from ....ranks.rank_pages import write_rank_pages
+
+    target = args.output or "ranks.html"
+    with CountLine("writing pages of ranks", "pages") as line:
+        links = write_rank_pages(answers, paths, target, args.reports, line.update)
+    export(answers, target, links=links)
     reading.print_written(target)
     return FINE
 
