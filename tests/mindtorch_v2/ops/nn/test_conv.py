@@ -84,9 +84,39 @@ def test_kernels_agree_with_the_definition(channels, size, kernel, stride, paddi
 
 def test_a_block_is_bounded_however_large_the_batch():
     for groups in (1, 2, 8):
-        columns = kernels._Columns(np.zeros((512, 8, 16, 16), np.float32), groups, (3, 3), (16, 16), (1, 1), (1, 1), (1, 1))
-        channels = columns.group_count * columns.per_group
-        assert columns.samples * columns.run * channels * 9 <= kernels._BLOCK
+        images = np.zeros((512, 8, 16, 16), np.float32)
+        geometry = kernels._Geometry(images, groups, (3, 3), (16, 16), (1, 1), (1, 1), (1, 1))
+        assert max(geometry.columns(block).size for block in geometry.blocks[::20]) <= kernels._BLOCK
+
+
+def test_a_large_image_is_taken_in_several_blocks_of_rows(monkeypatch):
+    monkeypatch.setattr(kernels, "_BLOCK", 500)  # fewer elements than the columns of an image have
+    x, w = torch.randn(2, 4, 9, 7).double(), torch.randn(6, 2, 3, 2).double()
+    for options in ({"padding": (1, 0)}, {"stride": (2, 1), "padding": (2, 1), "dilation": (2, 1)}, {"padding": (3, 1)}):
+        options = {"stride": 1, "padding": 0, "dilation": 1, "groups": 2, **options}
+        with monkeypatch.context() as whole:
+            whole.setattr(kernels, "_BLOCK", 1 << 20)
+            expected = _conv_with_gradients(x, w, options)
+        for part, reference in zip(_conv_with_gradients(x, w, options), expected, strict=True):
+            torch.testing.assert_close(part, reference)
+
+
+def _conv_with_gradients(x, w, options):
+    leaves = [t.clone().requires_grad_() for t in (x, w)]
+    result = torch.nn.functional.conv2d(*leaves, **options)
+    result.square().sum().backward()
+    return [result.detach(), *[leaf.grad for leaf in leaves]]
+
+
+def test_short_kernels_over_narrow_outputs_agree_with_columns(monkeypatch):
+    x, w = torch.randn(2, 3, 8, 6).double(), torch.randn(3, 1, 3, 5).double()
+    for options in ({"padding": 2, "groups": 3}, {"stride": 2, "padding": 2, "groups": 3}):
+        banded = _conv_with_gradients(x, w, options)
+        with monkeypatch.context() as columns:
+            columns.setattr(kernels._banded, "is_banded", lambda *_: False)
+            expected = _conv_with_gradients(x, w, options)
+        for part, reference in zip(banded, expected, strict=True):
+            torch.testing.assert_close(part, reference)
 
 
 def test_named_padding_keeps_the_size():

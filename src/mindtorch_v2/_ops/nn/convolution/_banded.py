@@ -14,14 +14,20 @@ import numpy as np
 from ...._core.strides import windowed
 from .._windows import Ints, offsets, pad_spatial
 
-# The length of a kernel's last dim from which on the products cost less than columns, and the least width of a tile.
+# The length of a kernel's last dim from which on the products cost less than columns, and the least width of a tile. For narrow
+# outputs, whose matrices are small, shorter kernels are long enough.
 _LONG = 16
+_LONG_FOR_NARROW = 5
+_NARROW = 32
 _TILE = 64
 
 
-def is_banded(weight_shape: Ints, groups: int) -> bool:
-    """Whether a convolution has one kernel per channel, and that a long one."""
-    return weight_shape[0] == groups and weight_shape[1] == 1 and weight_shape[-1] >= _LONG
+def is_banded(weight_shape: Ints, groups: int, out: Ints) -> bool:
+    """Whether a convolution has one kernel per channel, and that a long one for the size of the output."""
+    if weight_shape[0] != groups or weight_shape[1] != 1:
+        return False
+    length = weight_shape[-1]
+    return length >= _LONG or (groups > 1 and length >= _LONG_FOR_NARROW and out[-1] <= _NARROW)
 
 
 class _Tiling:

@@ -1,26 +1,32 @@
 """Convolution on arrays: blocks of samples laid out as columns of windows, and matrix products.
 
-Within a block channels come first: a padded block is (C, samples, ...) and its columns are (C * kernel, samples * run),
-so that one product serves many samples and everything stays in the cache. Where windows move by single steps, a
-kernel position's column is one contiguous run per sample: all output rows at once, with the few elements between
-the rows computed along and dropped.
+Within a block channels come first: a padded block is (C, samples, ...) and its columns are (C * kernel, samples * rows),
+so that one product serves many samples, or some rows of a large one, and everything stays in the cache. Where windows move
+by single steps, a kernel position's column is one contiguous run per sample: all output rows at once, with the few elements
+between the rows computed along and dropped.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
+from threading import get_ident
+from typing import NamedTuple
 
 import numpy as np
 
+from ...._core import parallel
 from ...._core.strides import windowed
 from .._windows import Ints, offsets, output_size
 from . import _banded
 
-# Elements of a block of columns: half a megabyte of float32.
-_BLOCK = 1 << 17
+# Elements of a block of columns: a megabyte of float32.
+_BLOCK = 1 << 18
 # The largest ratio of computed to used elements that longer runs may cost.
 _MOST_WASTE = 1.5
+# The weight's gradient is added up in so many parts, each by one thread.
+_PARTS = 4
 
 
 def _in_runs(padded: Ints, out: Ints, stride: Ints) -> bool:
@@ -41,75 +47,114 @@ def _tail(kernel: Ints, padded: Ints, dilation: Ints) -> int:
     return sum((k - 1) * s * d for k, s, d in zip(kernel[1:], _steps(padded)[1:], dilation[1:], strict=True))
 
 
-class _Blocks:
-    """Groups and samples in blocks, so that what a block needs stays in the cache."""
+class _Block(NamedTuple):
+    """What is worked on together: some groups of some samples, and of their output some rows (of the first spatial dim)."""
 
-    def __init__(self, batch: int, groups: int, elements: int) -> None:
-        """`elements` is the size of a group of one sample."""
-        pairs = max(1, _BLOCK // max(elements, 1))
-        self.batch, self.groups = batch, groups
-        # Samples first: they make the rows of a product longer.
-        self.samples = min(batch, pairs)
-        self.group_count = max(1, min(groups, pairs // self.samples))
+    groups: slice
+    samples: slice
+    rows: slice
 
-    def __iter__(self) -> Iterator[tuple[slice, slice]]:
-        """The slices of groups and samples of each block; the last ones may be shorter."""
-        for group in range(0, self.groups, self.group_count):
-            for sample in range(0, self.batch, self.samples):
-                yield (
-                    slice(group, min(group + self.group_count, self.groups)),
-                    slice(sample, min(sample + self.samples, self.batch)),
-                )
+    def channels(self, per_group: int) -> slice:
+        """The channels of its groups."""
+        return slice(self.groups.start * per_group, self.groups.stop * per_group)
 
 
-def _channels(groups: slice, per_group: int) -> slice:
-    """The channels of some groups."""
-    return slice(groups.start * per_group, groups.stop * per_group)
+def _parts(count: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
-class _Columns:
-    """Blocks of samples as columns; made once per convolution, with buffers that all blocks share."""
+def _blocks(batch: int, groups: int, rows: int, row_elements: int) -> list[_Block]:
+    """Blocks whose columns stay in the cache; `row_elements` is the size of those of a row of a group of one sample."""
+    whole = max(rows * row_elements, 1)
+    pairs = max(1, _BLOCK // whole)
+    # Samples first: they make the rows of a product longer.
+    samples = min(batch, pairs)
+    group_count = max(1, min(groups, pairs // samples))
+    row_step = max(1, min(rows, _BLOCK // max(row_elements, 1)))
+    return [
+        _Block(group, some, part)
+        for group in _parts(groups, group_count)
+        for some in _parts(batch, samples)
+        for part in _parts(rows, row_step)
+    ]
+
+
+class _Geometry:
+    """The windows of a convolution, and how blocks of them become columns."""
 
     def __init__(
         self, input: np.ndarray, groups: int, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
     ) -> None:
-        self.input, self.padding, self.out = input, padding, out
+        self.input, self.kernel, self.out, self.stride, self.dilation = input, kernel, out, stride, dilation
+        self.padding = padding
         self.per_group = input.shape[1] // groups
-        padded = tuple(n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True))
-        runs = _in_runs(padded, out, stride)
-        self.rows = (out[0], *padded[1:]) if runs else out
-        self.run = math.prod(self.rows)
-        self._blocks = _Blocks(len(input), groups, self.per_group * math.prod(kernel) * self.run)
-        self.samples, self.group_count = self._blocks.samples, self._blocks.group_count
-        channels = self.group_count * self.per_group
-        item = input.itemsize
+        self.padded = tuple(n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True))
+        self.runs = _in_runs(self.padded, out, stride)
+        # A row of the output as it is computed, and as it is used.
+        self.row = self.padded[1:] if self.runs else out[1:]
+        elements = self.per_group * math.prod(kernel) * math.prod(self.row)
+        self.blocks = _blocks(len(input), groups, out[0], elements)
+        self._inner = [slice(p, p + n) for n, p in zip(input.shape[3:], padding[1:], strict=True)]
+        self._by_thread: dict[Ints, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+
+    def columns(self, block: _Block) -> np.ndarray:
+        """The columns of a block: (groups, channels of a group * kernel, samples * rows).
+
+        The next call on the same thread overwrites them.
+        """
+        channels = block.channels(self.per_group)
+        rows = block.rows
+        slab, windows, columns = self._buffers(
+            channels.stop - channels.start, block.samples.stop - block.samples.start, rows.stop - rows.start
+        )
+        # Of the first dim the input's rows that the block meets; of the others all.
+        top = rows.start * self.stride[0] - self.padding[0]
+        first, last = max(top, 0), min(top + slab.shape[2], self.input.shape[2])
+        slab[:, :, : first - top] = 0
+        slab[:, :, max(last - top, 0) :] = 0
+        if first < last:
+            part = self.input[block.samples, channels, first:last]
+            slab[(slice(None), slice(None), slice(first - top, last - top), *self._inner)] = part.swapaxes(0, 1)
+        np.copyto(columns, windows)
+        return columns.reshape(block.groups.stop - block.groups.start, -1, math.prod(columns.shape[1 + len(self.kernel) :]))
+
+    def _buffers(self, count: int, samples: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The calling thread's padded block of so many channels, samples and rows, its windows, and an array for columns."""
+        key = (get_ident(), count, samples, number)
+        buffers = self._by_thread.get(key)
+        if buffers is not None:
+            return buffers
+        padded = ((number - 1) * self.stride[0] + (self.kernel[0] - 1) * self.dilation[0] + 1, *self.padded[1:])
+        item = self.input.itemsize
         steps = [n * item for n in _steps(padded)]
-        reach = [s * d for s, d in zip(steps, dilation, strict=True)]
-        tail = _tail(kernel, padded, dilation) if runs else 0
-        flat = np.zeros((channels, self.samples, math.prod(padded) + tail), input.dtype)
+        reach = [s * d for s, d in zip(steps, self.dilation, strict=True)]
+        tail = _tail(self.kernel, padded, self.dilation) if self.runs else 0
+        flat = np.zeros((count, samples, math.prod(padded) + tail), self.input.dtype)
         outer = flat.strides[:2]
-        self._padded = windowed(flat, (channels, self.samples, *padded), (*outer, *steps), writeable=True)
-        if runs:
-            self._windows = windowed(flat, (channels, *kernel, self.samples, self.run), (outer[0], *reach, outer[1], item))
+        slab = windowed(flat, (count, samples, *padded), (*outer, *steps), writeable=True)
+        if self.runs:
+            shape: Ints = (count, *self.kernel, samples, number * math.prod(self.row))
+            strides: Ints = (outer[0], *reach, outer[1], item)
         else:
-            moves = [s * t for s, t in zip(steps, stride, strict=True)]
-            self._windows = windowed(flat, (channels, *kernel, self.samples, *out), (outer[0], *reach, outer[1], *moves))
-        self._columns = np.empty(self._windows.shape, input.dtype)
+            shape = (count, *self.kernel, samples, number, *self.out[1:])
+            strides = (outer[0], *reach, outer[1], *[s * t for s, t in zip(steps, self.stride, strict=True)])
+        buffers = slab, windowed(flat, shape, strides), np.empty(shape, self.input.dtype)
+        self._by_thread[key] = buffers
+        return buffers
 
-    def __iter__(self) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        """(groups, samples, columns of each group); beyond its samples a block may hold stale columns."""
-        inner = tuple(slice(p, p + n) for n, p in zip(self.input.shape[2:], self.padding, strict=True))
-        for groups, samples in self._blocks:
-            part = self.input[samples, _channels(groups, self.per_group)]
-            self._padded[(slice(0, part.shape[1]), slice(0, len(part)), *inner)] = part.swapaxes(0, 1)
-            np.copyto(self._columns, self._windows)
-            columns = self._columns.reshape(self.group_count, -1, self.samples * self.run)
-            yield groups, samples, columns[: groups.stop - groups.start]
+    def crop(self, product: np.ndarray, block: _Block) -> np.ndarray:
+        """A (samples, channels, rows, ...) view of a product of each group with the columns of a block."""
+        samples, number = block.samples.stop - block.samples.start, block.rows.stop - block.rows.start
+        rows = product.reshape(product.shape[0] * product.shape[1], samples, number, *self.row)
+        return rows[(..., *[slice(0, n) for n in self.out[1:]])].swapaxes(0, 1)
 
-    def crop(self, product: np.ndarray) -> np.ndarray:
-        """A (samples, rows of all groups, *out) view of a product of each group with the columns."""
-        rows = product.reshape(product.shape[0] * product.shape[1], self.samples, *self.rows)
-        return rows[(..., *[slice(0, n) for n in self.out])].swapaxes(0, 1)
+
+def run_blocks(count: int, work: Callable[[int], None]) -> None:
+    """Call `work` with each number below `count`, on several threads; a single block leaves them to BLAS."""
+    if count == 1:
+        work(0)
+    else:
+        parallel.run(count, work)
 
 
 def _is_pointwise(kernel: Ints, padding: Ints) -> bool:
@@ -146,7 +191,7 @@ def forward(
     shift = None if bias is None else bias.reshape(-1, *(1,) * len(kernel))
     if not output.size:
         return output
-    if _banded.is_banded(weight.shape, groups):
+    if _banded.is_banded(weight.shape, groups, out):
         _banded.forward(input, weight, stride, padding, dilation, output)
         return output if shift is None else np.add(output, shift, output)
     if _is_pointwise(kernel, padding):
@@ -160,17 +205,21 @@ def forward(
                 _grouped(output.reshape(len(input), count, -1), groups, 1),
             )
         return output if shift is None else np.add(output, shift, output)
-    columns = _Columns(input, groups, kernel, out, stride, padding, dilation)
-    weights = weight.reshape(groups, count // groups, -1)
-    product = np.empty((columns.group_count, count // groups, columns.samples * columns.run), input.dtype)
-    for block, samples, cols in columns:
-        np.matmul(weights[block], cols, product[: len(cols)])
-        target = output[samples, _channels(block, count // groups)]
-        cropped = columns.crop(product)[: len(target), : target.shape[1]]
+    geometry = _Geometry(input, groups, kernel, out, stride, padding, dilation)
+    per_group = count // groups
+    weights = weight.reshape(groups, per_group, -1)
+
+    def work(number: int) -> None:
+        block = geometry.blocks[number]
+        channels = block.channels(per_group)
+        cropped = geometry.crop(np.matmul(weights[block.groups], geometry.columns(block)), block)
+        target = output[block.samples, channels, block.rows]
         if shift is None:
             target[...] = cropped
         else:
-            np.add(cropped, shift[_channels(block, count // groups)], target)
+            np.add(cropped, shift[channels], target)
+
+    run_blocks(len(geometry.blocks), work)
     return output
 
 
@@ -181,7 +230,7 @@ def weight_grad(
     kernel, count = weight_shape[2:], weight_shape[0]
     if not grad.size:
         return np.zeros(weight_shape, input.dtype)
-    if _banded.is_banded(weight_shape, groups):
+    if _banded.is_banded(weight_shape, groups, grad.shape[2:]):
         return _banded.weight_grad(grad, input, weight_shape, stride, padding, dilation)
     if _is_pointwise(kernel, padding):
         points = _strided_points(input, stride, grad.shape[2:])
@@ -191,17 +240,21 @@ def weight_grad(
         else:
             per_sample = np.matmul(_grouped(flat, groups, 1), _grouped(points, groups, 1).swapaxes(2, 3))
         return np.add.reduce(per_sample, 0).reshape(weight_shape)
-    columns = _Columns(input, groups, kernel, grad.shape[2:], stride, padding, dilation)
-    # Zero between the rows of a run, so that what the columns hold there does not count.
-    spread = np.zeros((columns.group_count, count // groups, columns.samples * columns.run), input.dtype)
-    cropped = columns.crop(spread)
-    total = np.zeros((groups, count // groups, math.prod(weight_shape[1:])), input.dtype)
-    for block, samples, cols in columns:
-        part = grad[samples, _channels(block, count // groups)]
-        cropped[: len(part), : part.shape[1]] = part
-        cropped[len(part) :] = 0
-        total[block] += np.matmul(spread[: len(cols)], cols.swapaxes(1, 2))
-    return total.reshape(weight_shape)
+    geometry = _Geometry(input, groups, kernel, grad.shape[2:], stride, padding, dilation)
+    per_group = count // groups
+    parts = _parts(len(geometry.blocks), -(-len(geometry.blocks) // _PARTS))
+    totals = np.zeros((len(parts), groups, per_group, math.prod(weight_shape[1:])), input.dtype)
+
+    def work(number: int) -> None:
+        for block in geometry.blocks[parts[number]]:
+            columns = geometry.columns(block)
+            # Zero between the rows of a run, so that what the columns hold there does not count.
+            spread = np.zeros((len(columns), per_group, columns.shape[2]), input.dtype)
+            geometry.crop(spread, block)[...] = grad[block.samples, block.channels(per_group), block.rows]
+            totals[number, block.groups] += np.matmul(spread, columns.swapaxes(1, 2))
+
+    run_blocks(len(parts), work)
+    return np.add.reduce(totals, 0).reshape(weight_shape)
 
 
 def _flipped_weight(weight: np.ndarray, groups: int) -> np.ndarray:
@@ -218,7 +271,7 @@ def input_grad(
     if not grad.size:
         return np.zeros(shape, grad.dtype)
     kernel = weight.shape[2:]
-    if _banded.is_banded(weight.shape, groups):
+    if _banded.is_banded(weight.shape, groups, grad.shape[2:]):
         return _banded.input_grad(grad, shape, weight, stride, padding, dilation)
     if _is_pointwise(kernel, padding):
         return _pointwise_input_grad(grad, shape, weight, stride, groups)
@@ -257,33 +310,42 @@ def _scattered(
     padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
     runs = _in_runs(padded, out, stride)
     rows = (out[0], *padded[1:]) if runs else out
-    run, channels, count = math.prod(rows), shape[1] // groups, len(weight) // groups
-    blocks = _Blocks(len(grad), groups, channels * math.prod(kernel) * run)
-    samples, group_count = blocks.samples, blocks.group_count
-    # Zero between the rows of a run, so that nothing is added there.
-    spread = np.zeros((group_count * count, samples, *rows), grad.dtype)
-    filled = spread[(..., *[slice(0, n) for n in out])]
+    channels, count = shape[1] // groups, len(weight) // groups
+    row = math.prod(rows[1:])
+    blocks = _blocks(len(grad), groups, out[0], channels * math.prod(kernel) * row)
+    # The parts of a sample's rows are added to the same place, so that one thread takes them all.
+    tasks = [list(some) for _, some in itertools.groupby(blocks, lambda block: (block.groups.start, block.samples.start))]
     weights = weight.reshape(groups, count, -1).swapaxes(1, 2)
-    size_of_all = math.prod(padded) + (_tail(kernel, padded, dilation) if runs else 0)
-    total = np.empty((group_count * channels, samples, size_of_all), grad.dtype)
-    steps = [n * grad.itemsize for n in _steps(padded)]
-    whole = windowed(total, (len(total), samples, *padded), (*total.strides[:2], *steps), writeable=True)
-    inner = whole[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])]
-    reach = [s * d for s, d in zip(_steps(padded), dilation, strict=True)]
-    product = np.empty((group_count, channels * math.prod(kernel), samples * run), grad.dtype)
-    columns = product.reshape(len(total), *kernel, samples, *([run] if runs else out))
-    pairs = []
-    for position, index in offsets(kernel, out, stride, dilation):
-        begin = sum(i * r for i, r in zip(position, reach, strict=True))
-        pairs.append((total[:, :, begin : begin + run] if runs else whole[index], columns[(slice(None), *position)]))
+    steps, reach = _steps(padded), [s * d for s, d in zip(_steps(padded), dilation, strict=True)]
+    length = math.prod(padded) + (_tail(kernel, padded, dilation) if runs else 0)
     grad_input = np.empty(shape, grad.dtype)
-    for block, some in blocks:
-        part = grad[some, _channels(block, count)]
-        filled[: part.shape[1], : len(part)] = part.swapaxes(0, 1)
-        number = block.stop - block.start
-        np.matmul(weights[block], spread.reshape(group_count, count, samples * run)[:number], product[:number])
-        total.fill(0)
-        for target, values in pairs:
-            np.add(target, values, target)
-        grad_input[some, _channels(block, channels)] = inner[: number * channels, : len(part)].swapaxes(0, 1)
+
+    def work(number: int) -> None:
+        of_samples = tasks[number]
+        groups_of, samples_of, _ = of_samples[0]
+        samples, all_channels = samples_of.stop - samples_of.start, (groups_of.stop - groups_of.start) * channels
+        total = np.zeros((all_channels, samples, length), grad.dtype)
+        sizes = [n * grad.itemsize for n in steps]
+        whole = windowed(total, (all_channels, samples, *padded), (*total.strides[:2], *sizes), writeable=True)
+        for block in of_samples:
+            part = grad[block.samples, block.channels(count), block.rows]
+            many = part.shape[2]
+            # Zero between the rows of a run, so that nothing is added there.
+            spread = np.zeros((part.shape[1], samples, many, *rows[1:]), grad.dtype)
+            spread[(..., *[slice(0, n) for n in out[1:]])] = part.swapaxes(0, 1)
+            product = np.matmul(weights[block.groups], spread.reshape(-1, count, samples * many * row))
+            columns = product.reshape(all_channels, *kernel, samples, *([many * row] if runs else (many, *out[1:])))
+            below = block.rows.start * stride[0]
+            for position, index in offsets(kernel, (many, *out[1:]), stride, dilation):
+                values = columns[(slice(None), *position)]
+                if runs:
+                    begin = block.rows.start * row + sum(i * r for i, r in zip(position, reach, strict=True))
+                    target = total[:, :, begin : begin + many * row]
+                else:
+                    target = whole[:, :, below:][index]
+                np.add(target, values, target)
+        inner = whole[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])]
+        grad_input[samples_of, of_samples[0].channels(channels)] = inner.swapaxes(0, 1)
+
+    run_blocks(len(tasks), work)
     return grad_input
