@@ -1,4 +1,4 @@
-"""Sets of moments as sorted intervals that do not touch: unions, and how much of a stretch of time they cover."""
+"""Sets of moments as sorted intervals that do not touch: with `|`, `&` and `-` of two, and how much of some time they cover."""
 
 from __future__ import annotations
 
@@ -25,6 +25,22 @@ class Intervals:
     def __or__(self, other: Intervals) -> Intervals:
         return Intervals(np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end]))
 
+    def __and__(self, other: Intervals) -> Intervals:
+        return self - (self - other)
+
+    def __sub__(self, other: Intervals) -> Intervals:
+        edges = np.concatenate([self.start, self.end, other.start, other.end])
+        sizes = [len(self), len(self), len(other), len(other)]
+        order = np.argsort(edges, kind="stable")
+        edges = edges[order]
+        inside = np.cumsum(np.repeat([1, -1, 0, 0], sizes)[order])
+        covered = np.cumsum(np.repeat([0, 0, 1, -1], sizes)[order])
+        free = np.flatnonzero((inside[:-1] > 0) & (covered[:-1] == 0) & (edges[1:] > edges[:-1]))
+        return Intervals(edges[free], edges[free + 1])
+
+    def __len__(self) -> int:
+        return len(self.start)
+
     @property
     def total(self) -> int:
         """Nanoseconds in all."""
@@ -34,6 +50,14 @@ class Intervals:
         """Nanoseconds of each stretch of time that lie in the set."""
         covered: Times = self._until(np.asarray(end, np.int64)) - self._until(np.asarray(start, np.int64))
         return covered
+
+    def overlap(self, start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether each stretch of time has a part in the set, or a moment if it has no length."""
+        at = np.searchsorted(self.end, start, side="right")
+        known = at < len(self)
+        result = np.zeros(len(start), np.bool_)
+        result[known] = self.start[at[known]] < end[known]
+        return result
 
     def _until(self, time: Times) -> Times:
         """Nanoseconds of the set before each moment."""

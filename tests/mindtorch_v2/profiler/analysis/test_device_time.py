@@ -197,3 +197,17 @@ def test_flops_are_divided_by_the_time_of_kernels_where_they_are_known(tmp_path,
     assert main(["flops", str(tmp_path / "a.mtp"), "--json"]) == 0
     by_name = {row["name"]: (row["time_ns"], row["time_of"]) for row in json.loads(capsys.readouterr().out)["operators"]}
     assert by_name == {"aten::mm": (200, "kernels"), "aten::add": (100, "host")}
+
+
+def test_intervals_in_common_and_left_over():
+    some = Intervals(np.array([0, 20, 40]), np.array([10, 30, 50]))
+    others = Intervals(np.array([5, 25, 45, 60]), np.array([8, 42, 50, 70]))
+
+    def pairs(intervals):
+        return list(zip(intervals.start.tolist(), intervals.end.tolist(), strict=True))
+
+    assert pairs(some - others) == [(0, 5), (8, 10), (20, 25), (42, 45)]
+    assert pairs(some & others) == [(5, 8), (25, 30), (40, 42), (45, 50)]
+    none = Intervals(np.array([]), np.array([]))
+    assert (pairs(some - none), pairs(some & none), pairs(none - some)) == (pairs(some), [], [])
+    assert some.overlap(np.array([10, 9, 15, 50]), np.array([20, 10, 41, 60])).tolist() == [False, True, True, False]

@@ -7,7 +7,7 @@ import numpy as np
 from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.places import places
-from ._device import common, device_use, length, union, without
+from ._device import device_use, times_of
 from ._evidence import share
 
 _LEAST = 0.05  # of the time
@@ -20,8 +20,7 @@ def rule(store: EventStore) -> list[Finding]:
         return []
     names = [number for number, name in enumerate(store.names) if "HtoD" in name or "DtoH" in name]
     rows = use.copies[np.isin(store.name[use.copies], names)]
-    copied = common(union(store.start[rows], store.end[rows]), use.passes)
-    alone = length(without(copied, union(store.start[use.kernels], store.end[use.kernels])))
+    alone = ((times_of(store, rows) & use.passes) - times_of(store, use.kernels)).total
     part = share(alone, store)
     if part is None or part < _LEAST:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.places import places
-from ._device import common, device_use, length, union, waits, without
+from ._device import device_use, times_of, waits
 from ._evidence import outermost, rows_named, share, slow_lines
 
 _LEAST = 0.3  # of the time
@@ -18,15 +18,15 @@ def rule(store: EventStore) -> list[Finding]:
         return []
     loading = outermost(store, rows_named(store, lambda name: name.startswith("enumerate(DataLoader)")))
     waiting = waits(store)
-    fetches = union(store.start[loading], store.end[loading])
-    in_loader = common(use.idle, fetches)
-    in_waits = without(common(use.idle, union(store.start[waiting], store.end[waiting])), fetches)
-    rest = length(use.idle) - length(in_loader) - length(in_waits)
+    fetches = times_of(store, loading)
+    in_loader = (use.idle & fetches).total
+    in_waits = ((use.idle & times_of(store, waiting)) - fetches).total
+    idle = use.idle.total
     causes = [
-        (length(in_loader), "the host loads data", "Load ahead: DataLoader(num_workers=..., pin_memory=True)."),
-        (length(in_waits), "the host returns from waiting for the device", "Wait less often: see the lines that read values."),
+        (in_loader, "the host loads data", "Load ahead: DataLoader(num_workers=..., pin_memory=True)."),
+        (in_waits, "the host returns from waiting for the device", "Wait less often: see the lines that read values."),
         (
-            rest,
+            idle - in_loader - in_waits,
             "the host prepares the next kernels",
             "The host is what limits: larger batches, fewer and fused kernels (torch.compile, CUDA graphs, foreach "
             "optimizers), and less Python between ops keep the device at work.",
@@ -34,14 +34,13 @@ def rule(store: EventStore) -> list[Finding]:
     ]
     causes.sort(key=lambda cause: -cause[0])
     lines = places(store, loading) if causes[0][1] == "the host loads data" else slow_lines(store, store.device_type == 0)
-    idle = length(use.idle)
     return [
         Finding(
             "device_idle",
             f"The device is idle for {use.idle_share:.0%} of the time",
             causes[0][2],
             (
-                f"it worked for {duration(length(use.busy))} of {duration(length(use.passes))}",
+                f"it worked for {duration(use.busy.total)} of {duration(use.passes.total)}",
                 *(f"{duration(ns)} idle while {what}" for ns, what, _ in causes if ns >= 0.05 * idle),
             ),
             lines[0][0] if lines else None,

@@ -25,12 +25,11 @@ def rule(store: EventStore) -> list[Finding]:
     if per_pass < _FEWEST or not len(use.idle):
         return []
     # The stretch in which the host returned, or the next one if the device was still at work on something else.
-    at = np.searchsorted(use.idle[:, 1], store.end[rows], side="right")
+    at = np.searchsorted(use.idle.end, store.end[rows], side="right")
     known = at < len(use.idle)
-    stretches = np.unique(at[known][use.idle[at[known], 0] <= store.end[rows][known]])
-    drained = use.idle[stretches]
+    stretches = np.unique(at[known][use.idle.start[at[known]] <= store.end[rows][known]])
     returned = np.array([store.end[rows][known & (at == number)].min() for number in stretches.tolist()], np.int64)
-    lost = int((drained[:, 1] - np.maximum(returned, drained[:, 0])).sum())
+    lost = int((use.idle.end[stretches] - np.maximum(returned, use.idle.start[stretches])).sum())
     waited = int(store.duration[rows].sum())
     above = store.linked[rows]
     callers = Counter(store.names[store.name[row]] for row in above[above >= 0].tolist())

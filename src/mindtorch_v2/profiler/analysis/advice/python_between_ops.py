@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from ...._dispatch import observer
 from ...store.store import EventStore
 from ..findings import Finding, duration
+from ..intervals import Intervals
 from ..source.line_times import line_times
 from ..source.places import parsed
 from ..steps import main_thread
-from ._device import overlapping, union
 from ._evidence import call_cost_ns, in_own_spans, passes, recorded_ns, share, typical_pieces_ns
 from ._loops import loops
 from .gc_pauses import COLLECT
@@ -129,7 +129,9 @@ def _outside_of_ops(store: EventStore) -> int:
     own = main_thread(store)
     others = np.flatnonzero((store.tid != own) & (store.device_type == 0) & np.isin(store.kind, (observer.OP, observer.ENGINE)))
     pauses = np.array([pause[:2] for pause in store.options.get("gc_pauses") or ()], np.int64).reshape(-1, 2)
-    meanwhile = union(np.concatenate([store.start[others], pauses[:, 0]]), np.concatenate([store.end[others], pauses[:, 1]]))
+    meanwhile = Intervals(
+        np.concatenate([store.start[others], pauses[:, 0]]), np.concatenate([store.end[others], pauses[:, 1]])
+    )
     start = pieces.start[chosen]
-    alone = (store.tid[pieces.row[chosen]] == own) & ~overlapping(start, start + pieces.ns[chosen], meanwhile)
+    alone = (store.tid[pieces.row[chosen]] == own) & ~meanwhile.overlap(start, start + pieces.ns[chosen])
     return typical_pieces_ns(store, chosen[alone])

@@ -7,7 +7,7 @@ import numpy as np
 from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.places import places
-from ._device import device_use, length
+from ._device import device_use
 from ._evidence import passes, share, top_names
 
 _FEWEST = 100  # in a pass
@@ -22,7 +22,7 @@ def rule(store: EventStore) -> list[Finding]:
         return []
     times = store.duration[use.kernels]
     small = use.kernels[times < _SMALL_NS]
-    idle = use.idle[:, 1] - use.idle[:, 0]
+    idle = use.idle.end - use.idle.start
     between = int(idle[idle < _SMALL_NS * 10].sum())
     worked = int(store.duration[small].sum())
     if len(small) < 0.5 * len(use.kernels) or between < worked:
@@ -37,7 +37,7 @@ def rule(store: EventStore) -> list[Finding]:
             (
                 f"{len(small):,} of {len(use.kernels):,} kernels, {duration(float(np.median(store.duration[small])))} in the "
                 f"middle; they worked for {duration(worked)}, between them the device idled for {duration(between)} of "
-                f"{duration(length(use.passes))}",
+                f"{duration(use.passes.total)}",
                 *(f"{name}: {count:,} calls, {duration(ns)}" for name, count, ns in top_names(store, small, 3)),
             ),
             seen[0][0] if seen else None,
