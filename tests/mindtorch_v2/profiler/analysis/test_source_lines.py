@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler.analysis.source.files import CHANGED, FOUND, MISSING, frame_of
+from mindtorch_v2.profiler.analysis.source.files import CHANGED, FOUND, MISSING
 from mindtorch_v2.profiler.analysis.source.lines import source_lines
+from mindtorch_v2.profiler.analysis.source.places import parsed
 from mindtorch_v2.profiler.cli.main import main as mtprof
 from mindtorch_v2.profiler.store.store import EventStore
 
@@ -133,7 +134,7 @@ def test_a_function_that_lies_in_an_installed_package_is_not_the_programs(progra
 
 @pytest.mark.parametrize("text, parts", [("a(b).py(3): f: g", ("a(b).py", 3, "f: g")), ("<built-in method x>", None)])
 def test_frames(text, parts):
-    assert frame_of(text) == parts
+    assert parsed(text) == parts
 
 
 SCRIPT = """\

@@ -1,10 +1,15 @@
-"""Which line of a source file runs between two calls: in a loop that makes no call itself nothing is recorded."""
+"""What a source file says of its lines: which can run, where loops and functions are, and which run between two calls.
+
+In a loop that makes no call itself nothing is recorded, so the text tells where the time went.
+"""
 
 from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Iterator
 from functools import lru_cache
+from types import CodeType
 from typing import NamedTuple
 
 _MOST_BYTES = 4 << 20
@@ -75,3 +80,26 @@ def source_of(file: str) -> Source | None:
     except (OSError, ValueError):
         return None
     return _read(file, changed_ns) if file.endswith(".py") else None
+
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def executable_lines(text: str, path: str) -> tuple[list[tuple[CodeType, list[int]]], frozenset[int]]:
+    """The functions of a source, each with the lines that can run, and the lines where loops begin.
+
+    The module itself is one of the functions.
+    """
+    try:
+        module = ast.parse(text)
+        loops = frozenset(node.lineno for node in ast.walk(module) if isinstance(node, _LOOPS))
+        return list(_codes(compile(module, path, "exec", dont_inherit=True))), loops
+    except (SyntaxError, ValueError, RecursionError):
+        return [], frozenset()
+
+
+def _codes(code: CodeType) -> Iterator[tuple[CodeType, list[int]]]:
+    yield code, sorted({line for _, _, line in code.co_lines() if line})
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)

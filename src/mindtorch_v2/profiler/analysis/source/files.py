@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import linecache
 import os
-import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
@@ -17,20 +16,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ...store.store import EventStore
-from .places import FRAMEWORK
+from .places import FRAMEWORK, parsed
 
 FOUND, MISSING, CHANGED = "found", "missing", "changed"
 
-_FRAME = re.compile(r"(?P<file>.*)\((?P<line>\d+)\)(?:: (?P<function>.*))?", re.DOTALL)
 _MOST_BYTES = 4 << 20  # of a file that is shown
-
-
-class Frame(NamedTuple):
-    """A frame of a stack: the file as recorded, the line, and the function."""
-
-    file: str
-    line: int
-    function: str
 
 
 class SourceText(NamedTuple):
@@ -39,13 +29,6 @@ class SourceText(NamedTuple):
     path: str
     lines: list[str]
     state: str
-
-
-@cache
-def frame_of(text: str) -> Frame | None:
-    """The parts of a frame's text; None for a builtin and for text of another form."""
-    match = _FRAME.fullmatch(text)
-    return None if match is None else Frame(match["file"], int(match["line"]), match["function"] or "")
 
 
 def recorded_sources(stacks: Iterable[tuple[str, ...]]) -> dict[str, dict[str, Any]]:
@@ -99,7 +82,7 @@ class SourceFiles:
 
 def _files(stacks: Iterable[tuple[str, ...]]) -> Iterator[str]:
     texts = {text for stack in stacks for text in stack}
-    yield from dict.fromkeys(frame.file for text in sorted(texts) if (frame := frame_of(text)) is not None)
+    yield from dict.fromkeys(frame.file for text in sorted(texts) if (frame := parsed(text)) is not None)
 
 
 def _path(name: str, folders: tuple[str, ...]) -> str:

@@ -7,9 +7,8 @@ line of the later one.
 
 from __future__ import annotations
 
-import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
@@ -21,7 +20,9 @@ from ...._dispatch import observer
 from ...store import tree
 from ...store.store import EventStore
 from ..module_tree import in_backward
-from .files import FOUND, MISSING, Frame, SourceFiles, SourceText, frame_of
+from .code import executable_lines
+from .files import FOUND, MISSING, SourceFiles, SourceText
+from .places import Frame, parsed
 
 _MOST_OPS = 8  # of a line that are named
 
@@ -108,12 +109,12 @@ class _Lines:
         # Each stack's innermost line of the program, and its innermost frame of any kind if that is the program's.
         self._line_of_stack = np.array([*(self._innermost(stack) for stack in store.stacks), -1], np.int64)
         self._first_of_stack = np.array([*(self._first(stack) for stack in store.stacks), -1], np.int64)
-        calls = {n: self._number(text) for n, text in enumerate(store.names) if frame_of(text) is not None}
+        calls = {n: self._number(text) for n, text in enumerate(store.names) if parsed(text) is not None}
         self._line_of_name = np.array([calls.get(n, -1) for n in range(len(store.names))] or [-1], np.int64)
 
     def _number(self, text: str) -> int:
         """The number of the line in a frame's text; -1 if the file is not the program's."""
-        frame = frame_of(text)
+        frame = parsed(text)
         if frame is None or not self.sources.is_own(frame.file):
             return -1
         return self._numbers.setdefault((frame.file, frame.line), len(self._numbers))
@@ -284,7 +285,7 @@ class _Places:
         Of the stretch are given the number of the function's name and those of the lines of the calls around it.
         """
         store, numbers = self._lines.store, self._lines._numbers
-        frame = frame_of(store.names[function])
+        frame = parsed(store.names[function])
         assert frame is not None
         file, defined = frame.file, frame.line
         a = self._texts[before][1] if before >= 0 else None
@@ -304,7 +305,7 @@ class _Places:
         """
         if frame.file not in self._code:
             text = self._lines.sources.read(frame.file)
-            self._code[frame.file], self._loops[frame.file] = _functions("\n".join(text.lines), text.path)
+            self._code[frame.file], self._loops[frame.file] = executable_lines("\n".join(text.lines), text.path)
         named = [(code, lines) for code, lines in self._code[frame.file] if code.co_name == frame.function]
         exact = [lines for code, lines in named if code.co_firstlineno == frame.line]
         return next(iter(exact or (lines for _, lines in named if frame.line in lines)), [])
@@ -324,26 +325,3 @@ def _between(known: list[int], before: int | None, after: int | None) -> list[in
     low = bisect_right(known, before) if before is not None else 1  # the first is the line of the definition
     high = bisect_left(known, after) if after is not None else len(known)
     return known[low:high]
-
-
-_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
-def _functions(text: str, path: str) -> tuple[list[tuple[CodeType, list[int]]], frozenset[int]]:
-    """The functions of a source, each with the lines that can run, and the lines where loops begin.
-
-    The module itself is one of the functions.
-    """
-    try:
-        module = ast.parse(text)
-        loops = frozenset(node.lineno for node in ast.walk(module) if isinstance(node, _LOOPS))
-        return list(_codes(compile(module, path, "exec", dont_inherit=True))), loops
-    except (SyntaxError, ValueError, RecursionError):
-        return [], frozenset()
-
-
-def _codes(code: CodeType) -> Iterator[tuple[CodeType, list[int]]]:
-    yield code, sorted({line for _, _, line in code.co_lines() if line})
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 from collections import Counter
@@ -25,6 +26,7 @@ _LIBRARIES = frozenset(
         *("transformers", "accelerate", "datasets", "diffusers", "peft", "trl"),
     )
 )
+_FRAME = re.compile(r"(?P<file>.*?)\((?P<line>\d+)\)(?:: (?P<function>.*))?", re.DOTALL)
 _COMMANDS = frozenset({"mtprof", "pytest", "ipython", "accelerate", "torchrun"})
 
 
@@ -44,11 +46,8 @@ class Frame(NamedTuple):
 @cache
 def parsed(text: str) -> Frame | None:
     """The parts of a frame or of the name of a Python call; None of a builtin and of other text."""
-    place, _, function = text.partition(": ")
-    file, bracket, line = place.rpartition("(")
-    if not bracket or not line.endswith(")") or not line[:-1].isdecimal() or text.startswith("<built-in"):
-        return None
-    return Frame(file, int(line[:-1]), function)
+    match = None if text.startswith("<built-in") else _FRAME.fullmatch(text)
+    return None if match is None else Frame(match["file"], int(match["line"]), match["function"] or "")
 
 
 def is_framework(file: str) -> bool:
