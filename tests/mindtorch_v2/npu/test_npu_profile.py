@@ -9,7 +9,8 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler import ProfilerActivity, profile, schedule, supported_activities
+from mindtorch_v2.profiler import ProfilerActivity, load, profile, schedule, supported_activities
+from mindtorch_v2.profiler.analysis.device.summary import copy_groups
 from mindtorch_v2.profiler.recording import device
 
 from .models import MODELS, losses
@@ -101,6 +102,17 @@ def test_trace_has_lanes_and_arrows(npu, tmp_path):
     assert {e["ph"] for e in arrows} == {"s", "f"}
     copies = [e for e in events if e.get("cat") == "gpu_memcpy"]
     assert {e["name"] for e in copies} >= {"Memcpy DtoH"}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_copies_tell_their_bytes(npu, tmp_path, streamed):
+    path = tmp_path / "copies.mtp"
+    with profile(activities=BOTH, stream_to=path if streamed else None) as prof:
+        torch.ones(100, 10).to("npu").cpu()
+    if not streamed:
+        prof.save(path)
+    copies = {group.name: (group.calls, group.bytes) for group in copy_groups(load(path).store)}
+    assert copies == {"Memcpy HtoD": (1, 4000), "Memcpy DtoH": (1, 4000)}
 
 
 def test_stacks_of_device_time(npu, tmp_path):

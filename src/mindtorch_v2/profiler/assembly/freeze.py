@@ -88,7 +88,7 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
         )
     _add_foreign(recorder, columns, threads, tables)
     if device is not None:
-        device.add_to_columns(columns, threads, tables.name, lambda start: steps(recorder, start))
+        device.add_to_columns(columns, threads, tables.name, tables.detail, lambda start: steps(recorder, start))
     store = EventStore.freeze(
         columns,
         names=list(tables.names),

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from ..store.store import ThreadInfo
+from .._io.strict_json import dumps
+from ..store.store import RowDetails, ThreadInfo
 
 NPU = 20  # torch's number of the device type PrivateUse1
 _KINDS = {"kernel": observer.KERNEL, "copy": observer.COPY, "fill": observer.FILL}
@@ -30,6 +31,7 @@ class _Launch(NamedTuple):
     stream: Any
     began: int
     first: Any
+    nbytes: int
 
 
 class _Done(NamedTuple):
@@ -63,7 +65,7 @@ class DeviceRecorder:
         first = self._timing.new_event()
         began = self._clock()
         first.record(stream)
-        return _Launch(kind, name, get_native_id(), stream, began, first)
+        return _Launch(kind, name, get_native_id(), stream, began, first, nbytes)
 
     def launch_ended(self, started: _Launch) -> None:
         """Put the second mark behind it."""
@@ -121,9 +123,17 @@ class DeviceRecorder:
         observer.remove_device_listener(self)
 
     def add_to_columns(
-        self, columns: dict[str, Any], threads: list[ThreadInfo], name: Callable[[str], int], step_of: Callable[[Any], Any]
+        self,
+        columns: dict[str, Any],
+        threads: list[ThreadInfo],
+        name: Callable[[str], int],
+        detail: Callable[[RowDetails], int],
+        step_of: Callable[[Any], Any],
     ) -> None:
-        """Add rows to the columns of a recording: the host's calls, and the device's work on a lane for each stream."""
+        """Add rows to the columns of a recording: the host's calls, and the device's work on a lane for each stream.
+
+        `name` and `detail` give the numbers of a name and of what else is told of a row: a copy's or fill's bytes.
+        """
         numbers = {thread.ident: number for number, thread in enumerate(threads)}
         lanes: dict[Any, int] = {}
         device_columns: dict[str, list[int]] = {
@@ -139,6 +149,7 @@ class DeviceRecorder:
                 "correlation",
                 "launch_tid",
                 "launch_ns",
+                "details",
             )
         }
         for launch, returned, number, start, end in self.rows:
@@ -149,7 +160,8 @@ class DeviceRecorder:
                 lanes[launch.stream] = len(threads)
                 threads.append(ThreadInfo(launch.stream.number, f"stream {launch.stream.number}"))
             call, text = _CALLS[launch.kind].format(launch.name), _NAMES[launch.kind].format(launch.name)
-            _append(device_columns, name(call), observer.RUNTIME, host, launch.began, returned, 0, -1, number, -1, -1)
+            _append(device_columns, name(call), observer.RUNTIME, host, launch.began, returned, 0, -1, number, -1, -1, -1)
+            details = -1 if launch.kind == "kernel" else detail(RowDetails("", dumps({"bytes": launch.nbytes})))
             _append(
                 device_columns,
                 name(text),
@@ -162,6 +174,7 @@ class DeviceRecorder:
                 number,
                 host,
                 launch.began,
+                details,
             )
         self._add_rows(columns, {c: np.array(values, np.int64) for c, values in device_columns.items()}, step_of)
         if self._memory:

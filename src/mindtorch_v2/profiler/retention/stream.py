@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -342,7 +343,8 @@ class Stream(RetentionPolicy):
         assert window.device is not None
         columns: dict[str, Any] = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end")}
         threads = list(self._threads)
-        window.device.add_to_columns(columns, threads, self._tables.name, lambda start: freeze.steps(window.recorder, start))
+        step_of = partial(freeze.steps, window.recorder)
+        window.device.add_to_columns(columns, threads, self._tables.name, self._tables.detail, step_of)
         for info in threads[len(self._threads) :]:
             self._number_of(info)
         yield from self._table_frames()
