@@ -36,7 +36,7 @@ _attacks: dict[str, dict[str, Attack]] = {}
 
 
 def attack(
-    promise: str, *, small: int, large: int, timeout_s: float = 300
+    promise: str, *, small: int, large: int, timeout_s: float = 1800
 ) -> Callable[[Callable[[int], str]], Callable[[int], str]]:
     """Declare a function of this module's family as an attack."""
 

@@ -153,12 +153,13 @@ _unknown: ContextVar[ThreadState | None] = ContextVar("no state", default=None)
 entry_globals.current = _unknown.get
 
 
-def expect_one_thread(*, hidden_from_tracer: bool = False) -> None:
+def expect_one_thread(*, hidden_from_tracer: bool = False, alone: bool = False) -> None:
     """Spare ops the search for their thread's state for as long as the calling thread is the only one.
 
     `hidden_from_tracer`: a tracer sees every call of a builtin, so entries get a `partial`, whose call is no event.
+    `alone`: the caller knows that all other threads wait for it.
     """
-    alone = is_only_thread() and threading.getprofile() in (None, _on_thread_start)
+    alone = (alone or is_only_thread()) and threading.getprofile() in (None, _on_thread_start)
     find = _own.get if alone else _unknown.get
     if alone:
         _own.set(threads.state)

@@ -28,6 +28,9 @@ _COST_FACTOR = 1.5
 class Calibration(NamedTuple):
     """Nanoseconds that one recorded event adds, by kind; `inside` is the part that falls between its own clock readings.
 
+    `nested` is an op inside of another, for which the tracer of calls need not be switched; `builtin` and `method` are calls of
+    builtin functions and of methods of builtin types, `python` those of functions, with rows or hidden inside of the runtime.
+    Negative: as `op` or `python`, not measured.
     `inputs` comes on top of `op` where a call's arguments differ from those of the op's last call, `tensor` for each tensor
     among them where shapes are recorded together with memory. `cold` is the factor for an event after work that emptied the
     caches, `spread` that between a typical measurement and a good or bad one. Files of earlier versions have the first four.
@@ -44,6 +47,9 @@ class Calibration(NamedTuple):
     cold: float = 1.0
     spread: float = 2.0
     tensor: float = 0.0
+    nested: float = -1.0
+    builtin: float = -1.0
+    method: float = -1.0
 
 
 @dataclass(frozen=True)
@@ -113,10 +119,11 @@ def estimate(store: EventStore, calibration: Calibration) -> Overhead:
 
 
 def _total(store: EventStore, calibration: Calibration, warm: Floats, cold: Floats) -> float:
-    """What recording all rows and all allocations and frees cost: those happen between rows, too."""
+    """What recording all rows cost, and what is not in their costs: allocations and frees, calls without a row."""
     factor = calibration.cold**cold
     mean = float(factor[warm > 0].mean()) if (warm > 0).any() else 1.0
-    return float((warm * factor).sum()) + calibration.memory * mean * len(store.mem_time)
+    between = calibration.memory * len(store.mem_time) + calibration.python * hidden_calls(store)
+    return float((warm * factor).sum()) + between * mean
 
 
 def _corrected(store: EventStore, calibration: Calibration, warm: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -141,11 +148,44 @@ def _warm_costs(store: EventStore, calibration: Calibration) -> Floats:
     by_kind[observer.PYTHON] = calibration.python
     by_kind[[observer.MEMORY, observer.KERNEL, observer.COPY, observer.FILL]] = 0  # not recorded by the recorder
     cost: Floats = by_kind[store.kind] + calibration.inputs * rebuilt_inputs(store)
+    if calibration.nested >= 0:
+        cost[nested_ops(store)] += calibration.nested - calibration.op
+    for each, rows in (calibration.builtin, builtin_calls(store)), (calibration.method, method_calls(store)):
+        if each >= 0:
+            cost[rows] += each - calibration.python
     if calibration.tensor:
         cost += calibration.tensor * tensor_inputs(store)
     if not (store.kind == observer.MODULE).any():
         cost += calibration.module * _enters_module(store)
     return cost
+
+
+def hidden_calls(store: EventStore) -> int:
+    """How many Python calls were recorded without a row: those inside of the runtime but for the profiler's own."""
+    return int(store.options.get("hidden_calls", 0))
+
+
+def nested_ops(store: EventStore) -> NDArray[np.bool_]:
+    """Whether each row is an op that another op called."""
+    is_op = store.kind == observer.OP
+    nested: NDArray[np.bool_] = is_op & np.append(is_op, False)[store.parent]
+    return nested
+
+
+def builtin_calls(store: EventStore) -> NDArray[np.bool_]:
+    """Whether each row is a call of a builtin function."""
+    return _calls_named(store, "<built-in function ")
+
+
+def method_calls(store: EventStore) -> NDArray[np.bool_]:
+    """Whether each row is a call of a method of a builtin type."""
+    return _calls_named(store, "<built-in method ")
+
+
+def _calls_named(store: EventStore, beginning: str) -> NDArray[np.bool_]:
+    names = np.array([name.startswith(beginning) for name in store.names], np.bool_)
+    calls: NDArray[np.bool_] = (store.kind == observer.PYTHON) & names[store.name] if len(names) else store.kind < 0
+    return calls
 
 
 def rebuilt_inputs(store: EventStore) -> NDArray[np.bool_]:

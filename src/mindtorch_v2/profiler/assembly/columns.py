@@ -36,6 +36,7 @@ class Tables:
         self.modules: dict[str, int] = {}
         self.details: list[RowDetails] = []
         self._info_numbers: dict[Any, int] = {}
+        self.hidden_calls = 0  # Python calls that cost time and have no rows
 
     def name(self, text: str) -> int:
         """The number of a name."""
@@ -89,6 +90,7 @@ def with_calls(
         _fit_scopes(columns, python)
         if adjust_steps:
             _fit_steps(columns, python)
+        tables.hidden_calls += python.hidden
         stacks = added(tables.stacks, python.stacks)
         columns["stack"] = renumbered(python.stack_at(columns["start"]), stacks)
         columns = _joined(columns, {**_python_columns(python, tables), "stack": renumbered(python.caller, stacks)})

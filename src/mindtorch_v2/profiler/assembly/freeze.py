@@ -105,6 +105,8 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
     )
     if recorder.options.with_modules:
         inherit(store, "module")
+    if tables.hidden_calls:
+        store.options["hidden_calls"] = tables.hidden_calls
     return store
 
 

@@ -38,6 +38,9 @@ class SavedCode(NamedTuple):
             yield start, start, line
 
 
+_PROFILER = "mindtorch_v2/profiler/"
+
+
 class Target(NamedTuple):
     """A function or builtin that was called, or RETURN, which stands for every return."""
 
@@ -60,6 +63,7 @@ class PythonRows(NamedTuple):
     times: NDArray[np.int64]
     stack_after: NDArray[np.int64]  # index into stacks after each event, _ROOT for the empty stack
     stacks: list[tuple[str, ...]]
+    hidden: int  # calls inside of this runtime, which have no rows but were recorded; without the profiler's own
 
     def stack_at(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
         """The index of the thread's stack at each moment, -1 for the empty stack."""
@@ -107,6 +111,7 @@ def python_rows(segments: list[CallSegment], end: int, most_frames: int | None =
         times=times,
         stack_after=stack_after,
         stacks=tree.stacks(most_frames),
+        hidden=int((tree.hidden & ~tree.of_profiler).sum()),
     )
 
 
@@ -190,7 +195,9 @@ class _Tree:
         self._target = target
         inside = np.array([t.inside for t in targets], np.bool_)
         library = np.array([t.library for t in targets], np.bool_)
+        profiler = np.array([t.inside and _PROFILER in t.text for t in targets], np.bool_)
         self.parent = np.full(n, -1, np.int64)
+        self.of_profiler = np.zeros(n, np.bool_)  # of its functions, and what they call
         self.hidden = np.zeros(n, np.bool_)
         self.outer = np.full(n, _ROOT, np.int64)
         self._numbers: dict[int, int] = {}
@@ -201,9 +208,11 @@ class _Tree:
         for rows in np.split(by_depth, firsts[1:]) if len(levels) else ():
             own = target[rows]
             self.hidden[rows] = inside[own]
+            self.of_profiler[rows] = profiler[own]
             if len(above):
                 parent = self.parent[rows] = above[np.searchsorted(above, rows) - 1]
                 self.hidden[rows] |= library[own] & self.hidden[parent]
+                self.of_profiler[rows] |= self.of_profiler[parent]
                 # A hidden caller adds no frame: the stack is what it was when the caller was called.
                 self.outer[rows] = self.outer[parent]
                 visible = ~self.hidden[parent]

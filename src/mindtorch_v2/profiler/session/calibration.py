@@ -11,9 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.cpython import is_only_thread
 from ..._core.tensor import make_tensor
 from ..._dispatch import observer
-from ..analysis.overhead import Calibration, rebuilt_inputs, tensor_inputs
+from ..analysis.overhead import (
+    Calibration,
+    builtin_calls,
+    hidden_calls,
+    method_calls,
+    nested_ops,
+    rebuilt_inputs,
+    tensor_inputs,
+)
 from ..assembly.freeze import freeze
 from ..recording.record_function import record_function
 from ..recording.recorder import Options, Recorder
@@ -34,15 +43,17 @@ _clock = time.thread_time_ns if time.get_clock_info("thread_time").resolution <=
 def calibrate(options: Options) -> Calibration:
     """Run small ops, ranges, calls, modules and backward passes with and without a recorder, in turns.
 
-    It runs on a thread of its own, so that the caller's stack and settings make no difference.
+    It runs on a thread of its own, so that the caller's stack and settings make no difference. If the caller is the
+    only thread, events are recorded as they are where there is one.
     """
     if observer.is_active():
         raise RuntimeError("the cost of recording cannot be measured while something records: stop() first")
     results: list[Calibration | BaseException] = []
+    alone = is_only_thread()
 
     def measure() -> None:
         try:
-            results.append(_measure(options._replace(all_threads=False)))
+            results.append(_measure(options._replace(all_threads=False), alone=alone))
         except BaseException as error:  # handed to the caller
             results.append(error)
 
@@ -70,14 +81,27 @@ class Value:
 def calls():
     for number in range(times):
         nothing()
-        len(empty)
         Value(number).get()
         [each for each in empty]
+
+def builtins():
+    for _ in range(times):
+        len(empty)
+        isinstance(empty, tuple)
+
+def methods():
+    for _ in range(times):
+        text.split()
+        table.get(0)
 
 def ops():
     for _ in range(times):
         x + x
         y.neg()
+
+def nested():
+    for _ in range(times):
+        square @ square
 
 def inputs():
     for _ in range(times):
@@ -109,14 +133,17 @@ def backward():
 )
 
 
-def _measure(options: Options) -> Calibration:
+def _measure(options: Options, *, alone: bool = False) -> Calibration:
     from ...nn import Identity
 
     work: dict[str, Any] = {
         "x": make_tensor(np.ones((1,), np.float32)),
         "y": make_tensor(np.ones((2, 3), np.float32)),
         "leaf": make_tensor(np.ones((4,), np.float32)).requires_grad_(),
+        "square": make_tensor(np.ones((2, 2), np.float32)),
         "dims": [0],
+        "text": "a b",
+        "table": {},
         "empty": (),
         "module": Identity(),
         "record_function": record_function,
@@ -128,28 +155,33 @@ def _measure(options: Options) -> Calibration:
 
     def learn(name: str, function: str, options: Options) -> None:
         nonlocal known
-        cost, spread = _cost_of(name, work[function], options, known)
+        cost, spread = _cost_of(name, work[function], options, known, alone=alone)
         known = known._replace(**{name: cost})
         spreads.append(spread)
 
     if options.with_stack:
         learn("python", "calls", options)
+        learn("builtin", "builtins", options)
+        learn("method", "methods", options)
     without_memory = options._replace(profile_memory=False)
     learn("op", "ops", without_memory)
+    if options.captures_arguments:
+        learn("inputs", "inputs", without_memory)
+    learn("nested", "nested", without_memory)
     if options.follows_storages:
         learn("tensor", "in_place", options)
     if options.profile_memory:
         learn("memory", "ops", options)
-    if options.captures_arguments:
-        learn("inputs", "inputs", without_memory)
     learn("scope", "scopes", options)
     learn("engine", "backward", options)
     if options.with_modules or options.with_stack:
         learn("module", "modules", options)
-    return known._replace(cold=_cold_factor(work["x"], options, known), spread=float(np.median(spreads)))
+    return known._replace(cold=_cold_factor(work["x"], options, known, alone=alone), spread=float(np.median(spreads)))
 
 
-def _cost_of(name: str, work: Callable[[], None], options: Options, known: Calibration) -> tuple[float, float]:
+def _cost_of(
+    name: str, work: Callable[[], None], options: Options, known: Calibration, *, alone: bool = False
+) -> tuple[float, float]:
     """Nanoseconds per event of the kind that `name` is, of which `work` has some beside those of `known` cost.
 
     The second figure is how far its rounds were apart: the factor from the median to the upper and lower quartile.
@@ -159,33 +191,41 @@ def _cost_of(name: str, work: Callable[[], None], options: Options, known: Calib
         recorder = Recorder(options)
         recorder.start()
         try:
+            if alone:
+                observer.expect_one_thread(hidden_from_tracer=options.with_stack, alone=True)
             on.append(_timed(work))
         finally:
             recorder.stop()
         off.append(_timed(work))  # in turns, since a machine's speed changes
     added = np.array(on) - (np.array(off[1:]) + np.array(off[:-1])) / 2
-    counts = _counts(freeze(recorder), _CALLS if name == "module" else 0)
-    beside = sum(count * getattr(known, kind) for kind, count in counts.items() if kind != name)
+    store = freeze(recorder)
+    counts = _counts(store, options, _CALLS if name == "module" else 0)
+    beside = sum(count * getattr(known, kind) for kind, count in counts.items() if kind != name and count)
+    beside += known.python * hidden_calls(store)
     low, middle, high = (max(float(part), 1.0) for part in np.quantile(added, (0.25, 0.5, 0.75)))
     return max((middle - beside) / max(counts[name], 1), _LEAST_NS), max(high / middle, middle / low)
 
 
-def _counts(store: EventStore, modules: int = 0) -> dict[str, int]:
+def _counts(store: EventStore, options: Options, modules: int = 0) -> dict[str, int]:
     """How many events of each kind a recording has; calls of modules, which need not have rows, are given."""
     kinds = np.bincount(store.kind, minlength=observer.RUNTIME + 1)
+    nested, builtin, method = (int(which(store).sum()) for which in (nested_ops, builtin_calls, method_calls))
     return {
-        "op": int(kinds[observer.OP]),
+        "op": int(kinds[observer.OP]) - nested,
+        "nested": nested,
         "engine": int(kinds[observer.ENGINE] + kinds[observer.BACKWARD]),
         "scope": int(kinds[observer.SCOPE]),
-        "python": int(kinds[observer.PYTHON]),
+        "python": int(kinds[observer.PYTHON]) - builtin - method,
+        "builtin": builtin,
+        "method": method,
         "memory": len(store.mem_time),
         "inputs": int(rebuilt_inputs(store).sum()),
-        "tensor": int(tensor_inputs(store).sum()),
+        "tensor": int(tensor_inputs(store).sum()) if options.follows_storages else 0,
         "module": modules,
     }
 
 
-def _cold_factor(x: Any, options: Options, known: Calibration) -> float:
+def _cold_factor(x: Any, options: Options, known: Calibration, *, alone: bool = False) -> float:
     """How many times as much an op costs the recorder right after work that emptied the caches."""
     buffer = np.ones(_EVICTED_BYTES // 4, np.float32)
     added = []
@@ -194,10 +234,12 @@ def _cold_factor(x: Any, options: Options, known: Calibration) -> float:
         recorder = Recorder(options)
         recorder.start()
         try:
+            if alone:
+                observer.expect_one_thread(hidden_from_tracer=options.with_stack, alone=True)
             added.append(_cold_calls(x, buffer) - off)
         finally:
             recorder.stop()
-    counts = _counts(freeze(recorder))
+    counts = _counts(freeze(recorder), options)
     warm = sum(counts[kind] * getattr(known, kind) for kind in counts) / _COLD_CALLS
     return float(np.clip(np.median(added) / max(warm, 1.0), 1.0, _MOST_COLD))
 

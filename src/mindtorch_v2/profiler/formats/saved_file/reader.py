@@ -395,5 +395,6 @@ _OPTIONS: dict[str, Callable[[Any], bool]] = {
         isinstance(value, list)
         and all(isinstance(pause, list) and len(pause) == 3 and all(type(part) is int for part in pause) for pause in value)
     ),
+    "hidden_calls": lambda value: type(value) is int and value >= 0,
     "calibration": lambda value: isinstance(value, dict) and all(type(part) in (int, float) for part in value.values()),
 }

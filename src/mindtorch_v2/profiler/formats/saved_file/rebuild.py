@@ -83,6 +83,8 @@ def rebuild_store(
         _columns.move_memory([logs.get((TASK_LOG, thread)) for thread in range(len(threads))], everything, lanes)
     pauses = logs.get((GC_LOG, 0))
     options["gc_pauses"] = [tuple(row) for row in pauses.tolist()] if pauses is not None else []
+    if new_tables.hidden_calls:
+        options["hidden_calls"] = new_tables.hidden_calls
     store = EventStore.freeze(
         everything,
         names=list(new_tables.names),
