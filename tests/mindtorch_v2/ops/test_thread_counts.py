@@ -51,6 +51,12 @@ CASES = {
         lambda x, w: F.conv2d(x, w, padding=1, groups=8), _leaf(4, 16, 64, 64), _leaf(16, 2, 3, 3)
     ),
     "conv_transpose2d": lambda: _trained(lambda x, w: F.conv_transpose2d(x, w), _leaf(3, 16, 40, 40), _leaf(16, 16, 3, 3)),
+    "layer_norm": lambda: _trained(lambda x, w, b: F.layer_norm(x, (300,), w, b), _leaf(700, 300), _leaf(300), _leaf(300)),
+    "layer_norm of one block": lambda: _trained(lambda x, w: F.layer_norm(x, (300,), w), _leaf(100, 300), _leaf(300)),
+    "group_norm": lambda: [F.group_norm(torch.randn(8, 32, 30, 30), 4, torch.randn(32), torch.randn(32))],
+    "embedding": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 900, w), _leaf(2000, 64)),
+    "embedding of few rows": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 40, w), _leaf(50, 64)),
+    "index_add": lambda: [torch.randn(900, 100).index_add(0, torch.arange(2000) % 700, torch.randn(2000, 100))],
     "addcdiv_": lambda: [torch.randn(_MANY).addcdiv_(torch.randn(_MANY), torch.rand(_MANY) + 1, value=0.5)],
 }
 

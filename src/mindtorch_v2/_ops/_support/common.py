@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core import parallel
 from ..._core.device import device as Device
 from ..._core.keys import BACKENDS
 from ..._core.tensor import Tensor
@@ -70,6 +71,43 @@ def sums_by_place(places: np.ndarray, weights: np.ndarray | None, size: int) -> 
         wrong = places[(places < 0) | (places >= size)][0]
         raise IndexError(f"index {wrong} is out of bounds for dimension 0 with size {size}")
     return np.bincount(places, weights, size)
+
+
+# Rows of at least so many elements are added faster as wholes than element by element.
+WIDE = 16
+# Repetitions of an index up to which the rows that name it first, second ... are added in turns.
+_TURNS = 8
+# Elements of rows that are added together.
+_BLOCK = 1 << 16
+
+
+def add_rows(rows: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
+    """rows[indices] += values for (n, m) rows and (k, m) values, where the values of repeated indices add up."""
+    if not indices.size:
+        return
+    order = np.argsort(indices, kind="stable")
+    ordered = indices[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    counts = np.diff(starts, append=ordered.size)
+    often = counts > _TURNS
+    if often.any():
+        # Whole runs at once: far fewer calls than turns.
+        runs = np.repeat(often, counts)
+        places = np.r_[0, np.cumsum(counts[often])[:-1]]
+        rows[ordered[starts[often]]] += np.add.reduceat(values[order[runs]], places, axis=0)
+        starts, counts = starts[~often], counts[~often]
+    step = max(1, _BLOCK // max(rows.shape[1], 1))
+    turn = 0
+    while starts.size:
+        some = order[starts + turn]
+        parallel.blocks(some.size, step, lambda part, some=some: _add_apart(rows, indices, values, some[part]))  # type: ignore[misc]
+        turn += 1
+        starts, counts = starts[counts > turn], counts[counts > turn]
+
+
+def _add_apart(rows: np.ndarray, indices: np.ndarray, values: np.ndarray, some: np.ndarray) -> None:
+    """Add some of the values, whose indices differ."""
+    rows[indices[some]] += values[some]
 
 
 def with_numbers(array: np.ndarray, *numbers: Any) -> np.ndarray:

@@ -11,7 +11,7 @@ from ..._core.layout import dense_copy, in_order, order_of_dims
 from ..._dispatch.errors import depends_on_values, overlapping_input
 from ..._dispatch.facts import Autocast, Batching, Overlap
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import like_first, normal_dim, scalar_name
+from .._support.common import WIDE, add_rows, like_first, normal_dim, scalar_name
 from .._support.flops import per_element
 from .._support.numbers import number_of
 from .._support.out_rules import dtype_of_self, exact_dtype
@@ -281,6 +281,10 @@ def _add_at(out, key, values):
             n = out.shape[dim]
             rows = rows * n + from_front(k, n, dim)
         width = math.prod(out.shape[len(key) :])
+        if width >= WIDE:
+            values = np.broadcast_to(values, rows.shape + out.shape[len(key) :])
+            add_rows(out.reshape(-1, width), rows.reshape(-1), values.reshape(-1, width))
+            return
         places = rows[..., None] * width + np.arange(width) if width != 1 else rows
         shape = rows.shape + out.shape[len(key) :]
     else:

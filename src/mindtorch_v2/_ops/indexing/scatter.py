@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..._core.sparse import make_sparse
 from ..._core.tensor import make_tensor
 from ..._dispatch.facts import Batching, Layout, Overlap
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import is_within, like_first, no_kernel, normal_dim, scalar_name
+from .._support.common import WIDE, add_rows, is_within, like_first, no_kernel, normal_dim, scalar_name
 from .._support.flops import per_element
 from .._support.numbers import number_of
 from ._checks import check_count, check_index, check_same_type, other_shape, size_at
@@ -59,7 +60,9 @@ def _checked(self, dim, index, name, source=None):
     if source is not None or index.shape != limits:
         _check_sizes(self, dim, index, source)
     size = limits[dim]
-    if not is_within(index, size):
+    # Of dims that an index was expanded to, one place shows all.
+    seen = index if index.flags.c_contiguous else index[tuple(slice(0, None if step else 1) for step in index.strides)]
+    if not is_within(seen, size):
         low, high = extremes(index)
         raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size}")
     return dim
@@ -210,6 +213,11 @@ def _scatter(self, dim, index, source, out, reducer=None):
         return out
     value = array if array is not None else number_of(source, self.dtype)
     target, places, value = _pieces(out, index, value)
+    if reducer is np.add and dim == 0 and _names_rows(target, places):
+        width = math.prod(target.shape[1:])
+        value = np.broadcast_to(value, places.shape)
+        add_rows(target.reshape(-1, width), places.reshape(len(places), -1)[:, 0], value.reshape(-1, width))
+        return out
     key = positions(places, dim)
     if reducer is None:
         target[key] = value
@@ -218,6 +226,17 @@ def _scatter(self, dim, index, source, out, reducer=None):
     else:
         reducer.at(target, key, value)
     return out
+
+
+def _names_rows(target, index):
+    """Whether an index was expanded from a column, and so names whole rows of a target."""
+    return (
+        index.ndim > 1
+        and index.shape[1:] == target.shape[1:]
+        and not any(index.strides[1:])
+        and target.flags.c_contiguous
+        and math.prod(target.shape[1:]) >= WIDE
+    )
 
 
 def _add_at(target, key, value):

@@ -6,17 +6,7 @@ import numpy as np
 
 from ..._core.sparse import make_sparse
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import scalar_name, sums_by_place
-
-
-def add_rows(rows, indices, values):
-    """rows[indices] += values, with repeated indices added up: sorted runs, summed one run at a time."""
-    if not indices.size:
-        return
-    order = np.argsort(indices, kind="stable")
-    sorted_indices = indices[order]
-    starts = np.flatnonzero(np.r_[True, sorted_indices[1:] != sorted_indices[:-1]])
-    rows[sorted_indices[starts]] += np.add.reduceat(values[order], starts, axis=0)
+from .._support.common import add_rows, scalar_name, sums_by_place
 
 
 def _check_indices(indices):

@@ -6,9 +6,8 @@ import numpy as np
 
 from ..._core.keys import AUTOGRAD
 from ..._dispatch.registry import aten, composite, op
-from .._support.common import scalar_name, sums_by_place
+from .._support.common import add_rows, scalar_name, sums_by_place
 from .._support.half import in_float32
-from .embedding import add_rows
 
 SUM, MEAN, MAX = range(3)
 _INT64 = np.dtype(np.int64)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core import parallel
 from ..._core.layout import suggested_format
 from ..._core.tensor import make_tensor
 from ..._dispatch.facts import Layout
@@ -20,24 +21,36 @@ from ..pointwise.scalar_forms import add_number_
 from ._norm_dtypes import check_mixed, in_float32_with_parameters, statistics_dtype
 
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
-_BLOCK = 1 << 17
+_BLOCK = 1 << 16
+# Up to here BLAS computes on one thread by itself.
+_FEW = 8192
 _FIRST_COLUMN = np.s_[:, :1]
 
 
-def _blocks(rows):
-    """Slices of rows that are worked on together."""
-    count, width = rows.shape
-    step = max(_BLOCK // max(width, 1), 1)
-    return [slice(start, start + step) for start in range(0, count, step)]
+def _step(rows):
+    """How many rows are worked on together."""
+    return max(_BLOCK // max(rows.shape[1], 1), 1)
 
 
-def _normalize(rows, eps):
-    """Rows with mean 0 and variance 1, their means and 1 / sqrt(variance + eps)."""
-    if rows.size <= _BLOCK:
-        return _normalize_block(rows, eps)
+def _normalize(rows, eps, finish=None):
+    """Rows with mean 0 and variance 1, their means and 1 / sqrt(variance + eps).
+
+    `finish(part, normal)` changes the normalized rows of a slice in place.
+    """
+    if rows.size <= _FEW:
+        normal, mean, rstd = _normalize_block(rows, eps)
+        if finish is not None:
+            finish(slice(None), normal)
+        return normal, mean, rstd
     normal = np.empty(rows.shape, rows.dtype)
-    statistics = [_normalize_block(rows[part], eps, normal[part])[1:] for part in _blocks(rows)]
-    mean, rstd = (np.concatenate(parts) for parts in zip(*statistics, strict=True))
+    mean, rstd = np.empty((len(rows), 1), rows.dtype), np.empty((len(rows), 1), rows.dtype)
+
+    def work(part):
+        _, mean[part], rstd[part] = _normalize_block(rows[part], eps, normal[part])
+        if finish is not None:
+            finish(part, normal[part])
+
+    parallel.blocks(len(rows), _step(rows), work)
     return normal, mean, rstd
 
 
@@ -51,15 +64,16 @@ def _normalize_block(rows, eps, out=None):
 
 
 def _through_rows(rows, mean, rstd, scaled, out):
-    """The gradient of normalized rows: `out` gets it. `scaled(part, normal)` gives the gradients of
-    the normalized elements of some rows, once those elements are known."""
+    """The gradient of normalized rows: `out` gets it, unless it is None. `scaled(part, normal)` gives the gradients of the
+    normalized elements of some rows, once those elements are known; it is called for several parts at once."""
     width = rows.dtype.type(1 / rows.shape[1]) if rows.shape[1] else 0
-    for part in _blocks(rows):
+
+    def work(part):
         normal = np.subtract(rows[part], mean[part])
         np.multiply(normal, rstd[part], normal)
         g = scaled(part, normal)
         if out is None:
-            continue
+            return
         along, mean_g = row_dots(g, normal), row_sums(g)
         along *= width
         mean_g *= width
@@ -67,6 +81,11 @@ def _through_rows(rows, mean, rstd, scaled, out):
         grad = np.subtract(g, normal, out[part])
         np.subtract(grad, mean_g, grad)
         np.multiply(grad, rstd[part], grad)
+
+    if rows.size <= _FEW:
+        work(slice(0, len(rows)))
+    else:
+        parallel.blocks(len(rows), _step(rows), work)
 
 
 # ---------------------------------------------------------------- layer norm
@@ -144,11 +163,14 @@ def _layer_norm(input, normalized_shape, weight, bias, eps):
         shape = _stat_shape(input.shape, normalized_shape)
         return input.copy(), np.zeros(shape, input.dtype), np.zeros(shape, input.dtype)
     plain = input.ndim == 2 and len(normalized_shape) == 1
-    normal, mean, rstd = _normalize(input if plain else _rows(input, normalized_shape), eps)
-    if weight is not None:
-        np.multiply(normal, weight.reshape(-1), normal)
-    if bias is not None:
-        np.add(normal, bias.reshape(-1), normal)
+
+    def finish(_part, normal):
+        if weight is not None:
+            np.multiply(normal, weight.reshape(-1), normal)
+        if bias is not None:
+            np.add(normal, bias.reshape(-1), normal)
+
+    normal, mean, rstd = _normalize(input if plain else _rows(input, normalized_shape), eps, finish)
     if plain:
         return normal, mean, rstd
     shape = _stat_shape(input.shape, normalized_shape)
@@ -177,24 +199,27 @@ def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, we
     rows, grads = _rows(input, normalized_shape), _rows(grad_out, normalized_shape)
     empty = np.zeros(0, input.dtype)
     factor = None if weight is None else weight.reshape(-1)
-    grad_weight = np.zeros(rows.shape[1], rows.dtype) if output_mask[1] else empty
+    step = _step(rows)
+    # Sums over each block of rows, which are added up at the end, in their order.
+    to_weight, to_bias = (np.zeros((-(-len(rows) // step), rows.shape[1]), rows.dtype) for _ in range(2))
     grad_input = np.empty(rows.shape, rows.dtype) if output_mask[0] else None
 
     def scaled(part, normal):
         g = grads[part]
+        if output_mask[2]:
+            to_bias[part.start // step] = column_sums(g)
         if output_mask[1]:
             product = np.multiply(g, normal)
-            np.add(grad_weight, column_sums(product), grad_weight)
+            to_weight[part.start // step] = column_sums(product)
             return g if factor is None else np.multiply(g, factor, product)
         return g if factor is None else g * factor
 
-    if output_mask[0] or output_mask[1]:
+    if rows.size and any(output_mask):
         _through_rows(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1), scaled, grad_input)
-    grad_bias = column_sums(grads).reshape(normalized_shape) if output_mask[2] else empty
     return (
         empty if grad_input is None else grad_input.reshape(input.shape),
-        grad_weight.reshape(normalized_shape) if output_mask[1] else empty,
-        grad_bias,
+        np.add.reduce(to_weight, 0).reshape(normalized_shape) if output_mask[1] else empty,
+        np.add.reduce(to_bias, 0).reshape(normalized_shape) if output_mask[2] else empty,
     )
 
 
