@@ -205,6 +205,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
             tangent = grad(pulled_back, [seed], tangents, retain_graph=True, create_graph=differentiable, allow_unused=True)[0]
     if tangent is None:
         tangent = aten.zeros_like(aten.detach(tensor))
+    elif any(tangent is dual.tangent for dual in duals):
+        tangent = aten.clone(tangent)  # a copy of a dual, or a dual that lies in memory otherwise, has a tangent of its own
     return UnpackedDualTensor(aten.view_as(tensor, tensor) if differentiable else aten.detach(tensor), tangent)
 
 
@@ -218,6 +220,11 @@ def _has_history(tensor: Tensor, behind: list[tuple[Node, _Dual]]) -> bool:
     return _levels[-1].recorded and (
         any(dual.has_history for _, dual in behind) or _reaches_others(tensor, [node for node, _ in behind])
     )
+
+
+def is_dual(tensor: Tensor) -> bool:
+    """Whether a tensor has a tangent at the open level."""
+    return bool(_FwdGrad.enabled and _duals_behind(tensor))
 
 
 def tangent_of(tensor: Tensor) -> Tensor | None:

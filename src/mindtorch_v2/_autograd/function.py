@@ -155,10 +155,13 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Threa
     ctx.needs_input_grad = tuple(isinstance(a, Tensor) and bool(a._keys & AUTOGRAD) for a in args)
     enabled = state.grad_enabled
     tangents = None
-    if forward_levels and cls.jvp is not Function.jvp:
-        from .function_jvp import push_tangents, tangents_of  # forward mode is loaded when it is used
+    if forward_levels:
+        from .function_jvp import push_tangents, require_jvp, tangents_of  # forward mode is loaded when it is used
 
-        tangents = tangents_of(args)
+        if cls.jvp is Function.jvp:
+            require_jvp(args)
+        else:
+            tangents = tangents_of(args)
     node: FunctionNode | None = None
     if enabled and True in ctx.needs_input_grad:
         node = _new(cls._node_cls)

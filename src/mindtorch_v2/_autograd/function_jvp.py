@@ -19,12 +19,21 @@ def tangents_of(args: Sequence[Any]) -> list[Tensor | None] | None:
     return None if all(tangent is None for tangent in known) else known
 
 
+def require_jvp(args: Sequence[Any]) -> None:
+    """NotImplementedError if an argument of a Function without `jvp` has a tangent."""
+    if any(isinstance(each, Tensor) and forward_ad.is_dual(each) for each in args):
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+
 def push_tangents(function: Any, ctx: Any, args: Sequence[Any], known: Sequence[Tensor | None], outputs: Sequence[Any]) -> None:
     """Give the outputs of a Function the tangents that its `jvp` returns for those of its arguments.
 
     RuntimeError where those do not go with what `forward` did: a tensor changed in place, a view, an output without derivative.
     """
     tangents = [_filled(a, tangent, ctx.materialize_grads) for a, tangent in zip(args, known, strict=True)]
+    versions = [0 if tangent is None else tangent._version for tangent in tangents]
     ctx._pushing = True
     try:
         returned = without_history(function.jvp, (ctx, *tangents), {})
@@ -46,7 +55,7 @@ def push_tangents(function: Any, ctx: Any, args: Sequence[Any], known: Sequence[
                 "should return None at that position instead."
             )
         if id(output) in dirty:
-            if not any(tangent is given for given in tangents):
+            if not any(tangent is each and each._version != version for each, version in zip(tangents, versions, strict=True)):
                 raise RuntimeError(
                     "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
                     "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace."

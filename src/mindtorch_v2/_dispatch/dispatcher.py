@@ -391,7 +391,7 @@ def _run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     keys = listed_keys(sources)
     tracked = threads.state.grad_enabled and (keys | listed_keys(targets)) & AUTOGRAD
     if tracked:
-        check_grad(op, targets)
+        check_grad(op, targets, sources)
     args = on_device(op, args, sources, keys, targets)
     store_out(op, args, targets, _compute_out(op, args, sources, targets))
     if tracked and op.out_grad is OutGrad.WRITTEN:

@@ -7,6 +7,7 @@ before anything else is asked of its memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -99,9 +100,13 @@ def check_writable(target: Tensor) -> None:
         raise overlapping_write()
 
 
-def check_grad(op: OpSpec, targets: tuple[Tensor, ...]) -> None:
-    """What an op with `out=` says of a call in which a tensor requires grad."""
+def check_grad(op: OpSpec, targets: tuple[Tensor, ...], sources: Sequence[Tensor]) -> None:
+    """What an op with `out=` says of a call in which a tensor is tracked: it requires grad, or has a tangent alone."""
     name = op.schema.name
+    if not any(each.requires_grad for each in (*targets, *sources)):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
+        )
     if op.out_grad is OutGrad.NONE:
         return
     if op.out_grad is OutGrad.WRITTEN:

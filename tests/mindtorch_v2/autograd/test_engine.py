@@ -271,3 +271,24 @@ def test_the_short_way_to_a_storage_leaves_nothing_out():
     for name in Storage.__slots__:
         if not name.startswith("__"):
             assert getattr(made, name) is getattr(expected, name)
+
+
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_a_leaf_takes_a_sparse_gradient_over(contiguous):
+    values = torch.ones(2, 3) if contiguous else torch.ones(1, 3).expand(2, 3)
+    addresses = []
+
+    class Sparse(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, grad):
+            sparse = torch.sparse_coo_tensor([[0, 1]], values.clone() if contiguous else values, (4, 3))
+            addresses.append(sparse._values().data_ptr())
+            return sparse
+
+    x = torch.zeros(4, 3, requires_grad=True)
+    Sparse.apply(x).backward()
+    assert (x.grad._values().data_ptr() == addresses[0]) is contiguous

@@ -266,3 +266,58 @@ def test_resize_of_earlier_releases_keeps_the_elements():
     assert y.shape == (2, 3) and x.grad.tolist() == [0, 1, 2, 3, 4, 5]
     with pytest.raises(RuntimeError, match=r"requested resize to 4 \(4 elements in total\)"):
         torch.autograd._functions.Resize.apply(x, (4,))
+
+
+def test_a_function_without_jvp_is_refused():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    with fw.dual_level():
+        with pytest.raises(NotImplementedError, match="You must implement the jvp function for custom autograd.Function"):
+            Double.apply(fw.make_dual(torch.ones(1), torch.ones(1)))
+        assert Double.apply(torch.ones(1)).item() == 2
+
+
+def test_a_jvp_must_change_the_tangent_of_a_dirty_input():
+    class Double(torch.autograd.Function):
+        changes = True
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x.mul_(2))
+            return x
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent.mul_(2) if Double.changes else tangent
+
+    with fw.dual_level():
+        tangent = torch.ones(1)
+        dual = Double.apply(fw.make_dual(torch.ones(1), tangent))
+        assert fw.unpack_dual(dual).tangent is tangent and tangent.item() == 2
+        Double.changes = False
+        with pytest.raises(RuntimeError, match="the jvp function must modify the corresponding gradient inplace"):
+            Double.apply(fw.make_dual(torch.ones(1), torch.ones(1)))
+
+
+def test_out_of_a_dual_is_refused():
+    with fw.dual_level():
+        dual, plain = fw.make_dual(torch.ones(2), torch.ones(2)), torch.ones(2)
+        for call in (lambda: torch.add(plain, plain, out=dual), lambda: torch.add(dual, plain, out=torch.ones(2))):
+            with pytest.raises(
+                NotImplementedError, match="forward AD with add_out that does not support it because it is an out="
+            ):
+                call()
+        with pytest.raises(RuntimeError, match="one of the arguments requires grad"):
+            torch.add(dual, torch.ones(2, requires_grad=True), out=torch.ones(2))
+
+
+def test_a_copy_of_a_dual_has_a_tangent_of_its_own():
+    tangent = torch.ones(2)
+    with fw.dual_level():
+        copied = torch.zeros(2).copy_(fw.make_dual(torch.ones(2), tangent))
+        unpacked = fw.unpack_dual(copied).tangent
+        unpacked *= 2
+        assert tangent.tolist() == [1, 1] and unpacked.tolist() == [2, 2]

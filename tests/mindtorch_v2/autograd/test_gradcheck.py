@@ -130,7 +130,13 @@ def test_second_derivatives_by_forward_mode(fast_mode, reverse):
         @staticmethod
         def forward(ctx, v):
             ctx.save_for_backward(v)
+            ctx.save_for_forward(v)
             return v**3
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            (v,) = ctx.saved_tensors
+            return tangent * 3 * v * v
 
         @staticmethod
         def backward(ctx, g):

@@ -10,6 +10,7 @@ from typing import Any
 from ..._core.cpython import REFCOUNT_OF_LOCAL, REFCOUNT_WITH_OWNER, getrefcount
 from ..._core.keys import AUTOGRAD, SPARSE
 from ..._core.memory_format import contiguous_format
+from ..._core.sparse import SparseTensor
 from ..._core.strides import is_dense
 from ..._core.tensor import Tensor
 from ..._dispatch.observer import call_user_code
@@ -94,7 +95,7 @@ class AccumulateGrad(Node):
                 # The node's own hooks see what it took; as in torch, they do not keep the leaf from taking it over.
                 shown = self.hooks is not None and bool(self.hooks.after)
                 if not create_graph and getrefcount(grad) <= REFCOUNT_OF_LOCAL + shown and may_steal(grad, variable):
-                    variable._grad = aten.detach(grad)
+                    variable._grad = grad.detach() if grad._keys & SPARSE else aten.detach(grad)
                 else:
                     variable._grad = copy_like(grad, variable)
             elif create_graph or (total._keys & SPARSE and not grad._keys & SPARSE):
@@ -123,6 +124,9 @@ def _gradient_dtype(variable: Tensor) -> Any:
 
 def may_steal(grad: Tensor, variable: Tensor) -> bool:
     """Whether a gradient that only the caller refers to can become `.grad` as it is: laid out like the leaf, its own memory."""
+    if type(grad) is SparseTensor:
+        parts = grad._coordinates._array, grad._entries._array
+        return bool(parts[0].flags.c_contiguous and parts[1].flags.c_contiguous)
     return grad._array.strides == variable._array.strides and not grad._keys and owns_memory(grad)
 
 

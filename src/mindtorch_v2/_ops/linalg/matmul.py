@@ -633,7 +633,7 @@ def _matmul_into(self, other, out):
     if n == 0 or m == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {n}D and {m}D")
     if threads.state.grad_enabled and (self._keys | other._keys | out._keys) & AUTOGRAD:
-        check_grad(matmul, (out,))
+        check_grad(matmul, (out,), (self, other))
     if n == 1 and m == 1:
         return aten.dot(self, other, out=out)
     if n == 2 and m == 1:

@@ -28,6 +28,7 @@ from .view import transpose as _transpose
 from .view import unsqueeze as _unsqueeze
 from .view import unsqueeze_to
 from .view_parts import as_strided as _as_strided
+from .view_parts import as_strided_grad
 
 
 def _replace_view(self, array):
@@ -113,13 +114,18 @@ composite(
 
 @composite(
     "as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)",
-    nondiff=True,
+    node="AsStridedBackward1",
     samples=lambda make: [(make(3, 4), (2, 2), (4, 1))],
 )
 def as_strided_(self, size, stride, storage_offset):
-    if self._keys & AUTOGRAD:
-        raise NotImplementedError("as_strided_ on a tensor that requires grad has no derivative; use as_strided()")
+    if storage_offset is not None and threads.state.grad_enabled is None and self._keys & AUTOGRAD and self.storage_offset():
+        raise NotImplementedError(
+            "as_strided_ with a storage_offset has no derivative for a tensor that does not begin where its memory does"
+        )
     return _replace_view(self, _as_strided.kernel(self._array, size, stride, storage_offset))
+
+
+as_strided_.vjp(as_strided_grad)
 
 
 # ---------------------------------------------------------------- size and memory

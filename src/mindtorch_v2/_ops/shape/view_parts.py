@@ -344,8 +344,8 @@ def _place_grad(g, size, stride, offset, count):
     return aten.index_add_(flat, 0, aten.reshape(places, (-1,)), aten.reshape(g, (-1,)))
 
 
-@as_strided.vjp
-def _(g, self_shape, self_strides, self_dtype, size, stride, storage_offset):
+def as_strided_grad(g, self_shape, self_strides, self_dtype, size, stride, storage_offset):
+    """The gradient of the tensor of which a window in memory was taken."""
     own = [s // self_dtype.itemsize for s in self_strides]
     offset = storage_offset or 0
     count = 1 + max(
@@ -358,6 +358,9 @@ def _(g, self_shape, self_strides, self_dtype, size, stride, storage_offset):
         ones = aten.ones(tuple(self_shape), dtype=g.dtype, device=home_of(g))
         flat = flat / aten.clamp(_place_grad(ones, self_shape, own, 0, count), min=1)
     return aten.as_strided(flat, self_shape, own, 0)
+
+
+as_strided.vjp(as_strided_grad)
 
 
 def check_history_of_part(self: Tensor, storage_offset: int | None, name: str, *others: Tensor) -> None:

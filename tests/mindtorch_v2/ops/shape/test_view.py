@@ -314,3 +314,16 @@ def test_dims_squeezed_off_a_single_number():
 def test_strides_of_views_without_elements(view, strides, offset):
     part = view(torch.zeros(2, 3, 4, 5))
     assert part.stride() == strides and part.storage_offset() == offset and part.numel() == 0
+
+
+def test_as_strided_in_place_has_a_derivative():
+    x = torch.arange(12.0).view(3, 4).requires_grad_()
+    y = x.clone()
+    y.as_strided_((2, 2), (1, 4))
+    assert y.tolist() == [[0, 4], [1, 5]] and type(y.grad_fn).__name__ == "AsStridedBackward1"
+    (y * torch.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+    assert x.grad.tolist() == [[1, 3, 0, 0], [2, 4, 0, 0], [0, 0, 0, 0]]
+    with pytest.raises(NotImplementedError, match="as_strided_ with a storage_offset has no derivative"):
+        (x * 2)[1:].as_strided_((2, 2), (1, 1), 1)
+    with torch.no_grad():
+        assert (x * 2)[1:].as_strided_((2, 2), (1, 1), 1).tolist() == [[2, 4], [4, 6]]
