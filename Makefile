@@ -132,14 +132,14 @@ site: $(SITE)
 	@echo "build/site/index.html"
 
 interop: $(INTEROP)/.installed
-	INTEROP_FOLDER=$(INTEROP) $(INTEROP)/venv/bin/python -m pytest -q -W ignore -o pythonpath=tests/interop tests/interop $(PYTEST_ARGS)
+	INTEROP_FOLDER=$(INTEROP) $(INTEROP)/venv/bin/python -m pytest -q -W ignore -o pythonpath=tests/interop --confcutdir=tests/interop tests/interop $(PYTEST_ARGS)
 	@cat $(INTEROP)/figures.txt
 
 ecosystem: $(ECOSYSTEM)/.installed
-	ECOSYSTEM=run $(ECOSYSTEM)/venv/bin/python -m pytest -q -n 2 -W ignore -o pythonpath=tests/ecosystem tests/ecosystem $(PYTEST_ARGS)
+	ECOSYSTEM=run $(ECOSYSTEM)/venv/bin/python -m pytest -q -n 2 -W ignore -o pythonpath=tests/ecosystem --confcutdir=tests/ecosystem tests/ecosystem $(PYTEST_ARGS)
 
 ecosystem-record: $(ECOSYSTEM)/.installed-torch
-	ECOSYSTEM=record $(ECOSYSTEM)/venv-torch/bin/python -m pytest -q -n 2 -W ignore -o pythonpath=tests/ecosystem \
+	ECOSYSTEM=record $(ECOSYSTEM)/venv-torch/bin/python -m pytest -q -n 2 -W ignore -o pythonpath=tests/ecosystem --confcutdir=tests/ecosystem \
 		tests/ecosystem $(PYTEST_ARGS)
 
 clean:

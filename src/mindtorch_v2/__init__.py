@@ -90,6 +90,7 @@ if TYPE_CHECKING:
 newaxis = None
 globals().update(_dtype.DTYPES)
 globals().update(_dtype.ALIASES)
+globals().update(_dtype.QUANTIZED)
 globals().update(_surface.functions())
 globals().update({_name: getattr(_switches, _name) for _name in _switches.__all__})
 
@@ -125,6 +126,8 @@ _MORE_MODULES = (
     "_higher_order_ops",
     "_dynamo",
     "_custom_ops",
+    "_functorch",
+    "_guards",
     "_subclasses",
     "_tensor_str",
     "_utils",
@@ -142,6 +145,7 @@ _MORE_MODULES = (
     "hub",
     "masked",
     "mtia",
+    "nested",
     "multiprocessing",
     "onnx",
     "quasirandom",
@@ -227,6 +231,7 @@ _NAMES = {
         "LongStorage",
         "ShortStorage",
         "Storage",
+        "StorageBase",
         "TypedStorage",
         "UntypedStorage",
         "_storage_classes",

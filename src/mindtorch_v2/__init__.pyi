@@ -16,6 +16,8 @@ from . import _VF as _VF
 from . import __config__ as __config__
 from . import _custom_ops as _custom_ops
 from . import _dynamo as _dynamo
+from . import _functorch as _functorch
+from . import _guards as _guards
 from . import _higher_order_ops as _higher_order_ops
 from . import _subclasses as _subclasses
 from . import _tensor_str as _tensor_str
@@ -45,6 +47,7 @@ from . import masked as masked
 from . import mps as mps
 from . import mtia as mtia
 from . import multiprocessing as multiprocessing
+from . import nested as nested
 from . import nn as nn
 from . import npu as npu
 from . import onnx as onnx
@@ -185,6 +188,7 @@ from .storage import IntStorage as IntStorage
 from .storage import LongStorage as LongStorage
 from .storage import ShortStorage as ShortStorage
 from .storage import Storage as Storage
+from .storage import StorageBase as StorageBase
 from .storage import TypedStorage as TypedStorage
 from .storage import UntypedStorage as UntypedStorage
 from .torch_version import __version__ as __version__
@@ -222,6 +226,11 @@ int32: _dtype
 int64: _dtype
 int8: _dtype
 long: _dtype
+qint32: _dtype
+qint8: _dtype
+quint2x4: _dtype
+quint4x2: _dtype
+quint8: _dtype
 short: _dtype
 uint16: _dtype
 uint32: _dtype
@@ -4326,6 +4335,7 @@ __all__ = [
     "ShortTensor",
     "Size",
     "Storage",
+    "StorageBase",
     "Stream",
     "SymBool",
     "SymFloat",
@@ -5068,8 +5078,13 @@ __all__ = [
     "promote_types",
     "put",
     "put_",
+    "qint8",
+    "qint32",
     "qr",
     "quantile",
+    "quint2x4",
+    "quint4x2",
+    "quint8",
     "rad2deg",
     "rad2deg_",
     "rand",

@@ -7,7 +7,18 @@ from typing import Any
 from ._core.threads import threads
 from .utils._pytree import tree_leaves
 
-__all__ = ["detect_fake_mode"]
+__all__ = ["active_fake_mode", "detect_fake_mode"]
+
+
+def active_fake_mode() -> Any:
+    """The innermost FakeTensorMode that is active on this thread, or None."""
+    return next(iter(_active_modes()), None)
+
+
+def _active_modes() -> list[Any]:
+    from ._subclasses.fake_tensor import FakeTensorMode
+
+    return [mode for mode in reversed(threads.state.modes) if isinstance(mode, FakeTensorMode)]
 
 
 def detect_fake_mode(inputs: Any = None) -> Any:
@@ -15,9 +26,9 @@ def detect_fake_mode(inputs: Any = None) -> Any:
 
     AssertionError where several are found.
     """
-    from ._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+    from ._subclasses.fake_tensor import FakeTensor
 
-    modes = [mode for mode in reversed(threads.state.modes) if isinstance(mode, FakeTensorMode)]
+    modes = _active_modes()
     modes += [leaf.fake_mode for leaf in tree_leaves(inputs) if isinstance(leaf, FakeTensor)]
     if any(mode is not modes[0] for mode in modes):
         raise AssertionError(f"fake mode ({modes[0]}) doesn't match others among the active ones and the inputs")

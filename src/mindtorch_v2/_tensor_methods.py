@@ -217,15 +217,19 @@ def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:  # noqa: N807
         name = "Invalid"
     shown = self.detach().cpu() if self._keys & NPU else self
     shown = resolved(shown.detach()) if self._keys & LAZY else shown
-    return tensor_repr(
+    kind = type(self)
+    plain = kind is Tensor or (self._is_param and kind.__name__ == "Parameter")
+    text = tensor_repr(
         shown._array,
         dtype=self.dtype,
         device=self.device,
         requires_grad=self.requires_grad,
         grad_fn_name=name,
+        class_name="tensor" if plain else kind.__name__,
         contents=tensor_contents,
         tangent=_tangent_text(self),
     )
+    return text if plain or not self._is_param else f"Parameter({text})"
 
 
 def _tangent_text(self: Tensor) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from importlib import import_module
 from typing import Any, NoReturn
 
 from ._core import dtype as dt
@@ -31,6 +32,20 @@ def _element_size(dtype: Any) -> int:
     if not isinstance(dtype, dt.dtype):
         raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
     return dtype.itemsize
+
+
+def _get_available_device_type() -> str | None:
+    """The type of the accelerator that this machine has, None if it has none."""
+    accelerator = import_module(".accelerator", __package__).current_accelerator(check_available=True)
+    return None if accelerator is None else accelerator.type
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module of a device type: `torch.cpu`, `torch.npu` ..."""
+    module = getattr(sys.modules[__package__], device_type, None)
+    if module is None:
+        raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")
+    return module
 
 
 class ExceptionWrapper:

@@ -35,9 +35,13 @@ _VARIABLE = "MINDTORCH_AS_TORCH"
 _HOOK_FOLDER = str(Path(__file__).with_name("_as_torch_site"))
 
 
+# Beside torch, PyTorch installs a package with the older names of `torch.func`.
+_FUNCTORCH = "functorch"
+
+
 def _ours(name: str) -> str:
     """`torch.nn` -> `mindtorch_v2.nn`."""
-    return _PACKAGE + name[len(_TORCH) :]
+    return f"{_PACKAGE}._functorch.functorch" if name == _FUNCTORCH else _PACKAGE + name[len(_TORCH) :]
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -64,7 +68,7 @@ class _Alias(MetaPathFinder, Loader):
         return [_Distribution()] if name is None or name.lower() == _TORCH else []
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != _TORCH and not name.startswith(_TORCH + "."):
+        if name not in (_TORCH, _FUNCTORCH) and not name.startswith(_TORCH + "."):
             return None
         if importlib.util.find_spec(_ours(name)) is None:
             # Not None: the finders after this one would look into this package's folders under torch's name.
@@ -122,7 +126,7 @@ def uninstall() -> None:
         return
     sys.meta_path.remove(_alias)
     sys.modules[_PACKAGE].__name__ = _PACKAGE
-    for name in [n for n in sys.modules if n == _TORCH or n.startswith(_TORCH + ".")]:
+    for name in [n for n in sys.modules if n in (_TORCH, _FUNCTORCH) or n.startswith(_TORCH + ".")]:
         if sys.modules[name] is sys.modules.get(_ours(name)):
             del sys.modules[name]
 

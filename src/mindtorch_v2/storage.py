@@ -6,6 +6,7 @@ import io
 from importlib import import_module
 from typing import Any
 
+from ._core.untyped_storage import StorageBase as StorageBase
 from ._core.untyped_storage import UntypedStorage
 from ._ops.creation import legacy_constructors
 from ._typed_storage import LEGACY as _LEGACY

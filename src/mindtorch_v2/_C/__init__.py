@@ -54,6 +54,11 @@ def _data_address(tensor: _Tensor) -> int:
     return tensor.data_ptr()
 
 
+def _is_alias_of(first: _Tensor, second: _Tensor) -> bool:
+    """Whether two tensors share a storage."""
+    return storage_of(first) is storage_of(second)
+
+
 class _WeakTensorRef:
     """A weak reference to a tensor."""
 

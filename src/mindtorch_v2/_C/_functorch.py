@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..func._batched import BatchedTensor, levels
+from .._core.tensor import Tensor
+from .._dispatch.registry import aten
+from ..func._batched import BatchedTensor, batched, levels, spread, value_at
 
 __all__ = [
     "current_level",
@@ -23,6 +25,17 @@ __all__ = [
 def _are_functorch_transforms_active() -> bool:
     """Whether a `vmap` is running. `func.grad` and its kind work on plain tensors, which need no care."""
     return bool(levels())
+
+
+def _add_batch_dim(tensor: Tensor, in_dim: int, level: int) -> Tensor:
+    """The tensor as the `vmap` of a level shows it: without `in_dim`, along which its samples lie."""
+    return batched(aten.movedim(tensor, in_dim, 0), level)
+
+
+def _remove_batch_dim(tensor: Tensor, level: int, batch_size: int, out_dim: int) -> Tensor:
+    """The tensor with its samples along `out_dim`; one that the level does not show is repeated."""
+    value = value_at(tensor, level)
+    return aten.movedim(spread(tensor, batch_size) if value is None else value, 0, out_dim)
 
 
 def is_batchedtensor(tensor: Any) -> bool:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +9,11 @@ from .._core.cpython import without_signals_at_entry
 from .._core.restoring import carry_out
 from .._core.threads import threads
 from . import inference
+from .decorator_context import DecoratorContextManager
 from .running import multithreading
 
 
-class _GradMode:
+class _GradMode(DecoratorContextManager):
     """Sets grad mode inside a block, or inside every call of a decorated function."""
 
     _mode = False
@@ -30,56 +28,6 @@ class _GradMode:
     @without_signals_at_entry
     def __exit__(self, *exc: Any) -> None:
         threads.state.grad_enabled, self._previous = self._previous
-
-    def clone(self) -> _GradMode:
-        """A new instance with the same mode, for one call of a decorated function."""
-        return type(self)()
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        if inspect.isclass(function):
-            warnings.warn(
-                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
-                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
-                "the `__init__` method and nothing else.",
-                FutureWarning,
-                stacklevel=2,
-            )
-        if inspect.isgeneratorfunction(function):
-            return self._wrap_generator(function)
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return function(*args, **kwargs)
-
-        return call
-
-    def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorate a generator function: the mode holds while the generator runs, not in the code that iterates over it."""
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            generator = function(*args, **kwargs)
-            try:
-                with self.clone():
-                    value = next(generator)
-                while True:
-                    try:
-                        sent = yield value
-                    except GeneratorExit:
-                        with self.clone():
-                            generator.close()
-                        raise
-                    except BaseException as error:
-                        with self.clone():
-                            value = generator.throw(error)
-                    else:
-                        with self.clone():
-                            value = generator.send(sent)
-            except StopIteration as stop:
-                return stop.value
-
-        return call
 
 
 def _decorator_form(cls: type, function: Any) -> Any:

@@ -49,10 +49,17 @@ class dtype:
                 on_complex_half()
                 if complex32 in _OF_NUMPY.values():
                     return _COMPLEX_HALF[0]
+            if self in QUANTIZED.values():
+                raise NotImplementedError(
+                    f"{self}: there are no quantized tensors. See docs/compatibility.md; torch.int8 with a scale of its own "
+                    "holds the same numbers"
+                )
             numpy_dtype = _numpy_dtypes_of_ml_dtypes().get(self)
             if numpy_dtype is None:
                 raise NotImplementedError(f"{self} tensors need an ml_dtypes release that has {self.name}")
             return numpy_dtype
+        if attribute == "is_signed":
+            raise RuntimeError("isSignedType not supported for quantized types")
         raise AttributeError(f"'torch.dtype' object has no attribute '{attribute}'")
 
     def __setattr__(self, attribute: str, value: object) -> NoReturn:
@@ -127,6 +134,22 @@ float8_e8m0fnu = _declare_float8("float8_e8m0fnu", "f8e8m0fnu")
 complex32 = _declare("complex32", "c32", "ComplexHalf", "c10::complex<c10::Half>", None, 4, "complex")
 complex64 = _declare("complex64", "c64", "ComplexFloat", "c10::complex<float>", np.complex64, 8, "complex")
 complex128 = _declare("complex128", "c128", "ComplexDouble", "c10::complex<double>", np.complex128, 16, "complex")
+
+
+def _declare_quantized(name: str, scalar_name: str, itemsize: int) -> dtype:
+    new = _declare(name, name, scalar_name, f"c10::{name}", None, itemsize, "quantized")
+    object.__delattr__(new, "is_signed")
+    return DTYPES.pop(name)
+
+
+# Named in tables of dtypes; no tensor has one.
+QUANTIZED = {
+    "qint8": _declare_quantized("qint8", "QInt8", 1),
+    "qint32": _declare_quantized("qint32", "QInt32", 4),
+    "quint2x4": _declare_quantized("quint2x4", "QUInt2x4", 1),
+    "quint4x2": _declare_quantized("quint4x2", "QUInt4x2", 1),
+    "quint8": _declare_quantized("quint8", "QUInt8", 1),
+}
 # Named with an underscore, and the aliases kept in a table, because here `bool`, `int` and `float` are Python's own.
 bool_ = _declare("bool", "b8", "Bool", "bool", np.bool_, 1, "unsigned")
 
@@ -157,7 +180,7 @@ _COMPLEX_OF = {
 
 def by_name(name: str) -> dtype:
     """The dtype called `name` ("float32", "long", ...); KeyError when there is none."""
-    return DTYPES[name] if name in DTYPES else ALIASES[name]
+    return DTYPES.get(name) or QUANTIZED.get(name) or ALIASES[name]
 
 
 # ---------------------------------------------------------------- NumPy

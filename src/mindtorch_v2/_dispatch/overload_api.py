@@ -126,6 +126,23 @@ class OpNamespace:
         )
 
 
+class HigherOrderOperator:
+    """An op of functions: a class of its own, so that `__torch_function__` can tell such calls. A subclass computes."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = self._name = name
+
+    def name(self) -> str:
+        """The name it was made with."""
+        return self._name
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{self._name}: the class of this higher-order op has no __call__")
+
+    def __str__(self) -> str:
+        return self._name
+
+
 # Compiled libraries, by folder and name, whose ops are written in Python here.
 _EXTENSIONS = {"torchvision/_C": "mindtorch_v2._extensions.torchvision"}
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from .._dispatch import dispatcher  # ops become callable as they are declared
+from .._dispatch.overload_api import HigherOrderOperator, OpOverload, OpOverloadPacket  # torch._ops has them
 from . import (
     creation,
     indexing,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,9 @@ from ..utils import _pytree as pytree
 from . import _dim_rules, _nn_rules  # noqa: F401  give ops their rules
 from ._batched import Level, batched, levels, spread, value_at
 from ._rules import Randomness
+
+# Loaded by libraries that replace what it holds.
+_STEPS = f"{__package__.rpartition('.')[0]}._functorch.vmap"
 
 InDims = Any
 OutDims = Any
@@ -39,11 +43,14 @@ def vmap(
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        leaves, dims, spec = _inputs(func, in_dims, args)
+        steps = sys.modules.get(_STEPS)
+        if steps is not None and steps.is_replaced() and chunk_size is None:
+            return steps.run(func, in_dims, out_dims, args, functools.partial(_by_steps, func, randomness, kwargs))
+        leaves, dims, spec = inputs_of(func, in_dims, args)
         mapped, keyword_spec = pytree.tree_flatten(kwargs)
         leaves, dims = leaves + mapped, dims + [0 if isinstance(leaf, Tensor) else None for leaf in mapped]
         split = len(leaves) - len(mapped)
-        size = _size(leaves, dims)
+        size = size_of(leaves, dims)
 
         def run(part: list[Any], count: int) -> Any:
             inside = _Run(func, count, randomness)
@@ -64,7 +71,7 @@ def vmap(
     return wrapped
 
 
-def _inputs(func: Any, in_dims: InDims, args: tuple[Any, ...]) -> tuple[list[Any], list[int | None], Any]:
+def inputs_of(func: Any, in_dims: InDims, args: tuple[Any, ...]) -> tuple[list[Any], list[int | None], Any]:
     """The leaves of the arguments, and each one's dim of samples."""
     name = getattr(func, "__name__", repr(func))
     if not isinstance(in_dims, int | tuple | list):
@@ -108,10 +115,13 @@ def _inputs(func: Any, in_dims: InDims, args: tuple[Any, ...]) -> tuple[list[Any
     return leaves, dims, spec
 
 
-def broadcast_prefix(prefix: Any, tree: Any) -> list[Any] | None:
-    """One entry of `prefix` for each leaf of `tree`: an entry where the tree has a subtree holds for all of it."""
+def broadcast_prefix(prefix: Any, tree: Any, leaves: int | None = None) -> list[Any] | None:
+    """One entry of `prefix` for each leaf of `tree`: an entry where the tree has a subtree holds for all of it.
+
+    `leaves` is how many there are, where that is known.
+    """
     if prefix is None or isinstance(prefix, int):
-        return [prefix] * len(pytree.tree_leaves(tree))
+        return [prefix] * (len(pytree.tree_leaves(tree)) if leaves is None else leaves)
     if isinstance(prefix, list | tuple) and isinstance(tree, list | tuple):
         pairs: Any = list(zip(prefix, tree, strict=True)) if len(prefix) == len(tree) else None
     elif isinstance(prefix, dict) and isinstance(tree, dict):
@@ -129,7 +139,7 @@ def broadcast_prefix(prefix: Any, tree: Any) -> list[Any] | None:
     return entries
 
 
-def _size(leaves: list[Any], dims: list[int | None]) -> int:
+def size_of(leaves: list[Any], dims: list[int | None]) -> int:
     sizes = [leaf._array.shape[dim] for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
@@ -157,17 +167,20 @@ class _Run:
             for leaf, dim in zip(leaves, dims, strict=True)
         ]
         args, kwargs = rebuild(inputs)
+        return self._outputs(self.call(args, kwargs), out_dims)
+
+    def call(self, args: Any, kwargs: Any) -> Any:
+        """What the function gives for one sample, while the level is open."""
         randomness = Randomness(self.level)
         running = levels()
         running += (self.level,)
         try:
             with randomness:
-                outputs = self.func(*args, **kwargs)
+                return self.func(*args, **kwargs)
         except CannotBatch as error:  # the op has no sample-by-sample form either
             raise RuntimeError(str(error)) from error
         finally:
             del running[-1]
-        return self._outputs(outputs, out_dims)
 
     def _outputs(self, outputs: Any, out_dims: OutDims) -> Any:
         leaves, spec = pytree.tree_flatten(outputs)
@@ -207,6 +220,16 @@ class _Run:
         if not -ndim <= dim < ndim:
             raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
         return aten.movedim(samples, 0, dim) if dim else samples
+
+
+def _by_steps(
+    func: Callable[..., Any], randomness: str, kwargs: dict[str, Any], size: int, prepare: Callable[[int], Any]
+) -> tuple[int, Any]:
+    """The level of a call whose steps a library has replaced, and what the function gives."""
+    inside = _Run(func, size, randomness)
+    level = inside.level.number
+    batched_kwargs = pytree.tree_map_only(Tensor, lambda tensor: batched(tensor, level), kwargs)
+    return level, inside.call(prepare(level), batched_kwargs)
 
 
 def _in_chunks(

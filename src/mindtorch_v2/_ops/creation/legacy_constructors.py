@@ -55,8 +55,9 @@ def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
 
 
 def _new_tensor(cls: type, *args: Any, device: Any = None) -> Any:
-    """torch.Tensor(...), of the default dtype; a subclass gets an instance of its own."""
-    tensor = _construct(dt.get_default_dtype(), args, device)
+    """torch.Tensor(...), of the default dtype, or of that of the tensor it is given; a subclass gets an instance of its own."""
+    aliased = len(args) == 1 and device is None and isinstance(args[0], Tensor)
+    tensor = aten.alias(args[0]) if aliased else _construct(dt.get_default_dtype(), args, device)
     return tensor if cls is Tensor else tensor.as_subclass(cls)  # type: ignore[attr-defined]
 
 
