@@ -69,7 +69,7 @@ AS_IN_TORCH: list[tuple[str, str, str]] = [
     ("OverflowError", r"torch\.nn\.", ""),
     ("OverflowError", r"Tensor\.__int__|torch\.sym_int$", "cannot convert float infinity"),
     ("MemoryError", r"torch\.nn\.RNNCellBase", ""),  # of Python's own, for `(1,) * 2**62`
-    ("ZeroDivisionError", r"torch\.nn\.", ""),
+    ("ZeroDivisionError", r"torch\.(nn|optim\.lr_scheduler)\.", ""),
 ]
 _NUMPYS_WORDS = re.compile(
     r"ufunc|_UFunc|could not broadcast|operands could not|shape mismatch: |Cannot cast|numpy|setting an array element|"

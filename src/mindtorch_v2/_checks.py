@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._core.tensor import Tensor
+from ._dispatch.errors import need_tensor
 from ._dispatch.registry import aten
 
 Message = Callable[[], Any] | None
@@ -86,6 +87,7 @@ def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
 
 def _debug_has_internal_overlap(input: Tensor) -> int:
     """Whether elements of a tensor share memory: 0 for none, 1 for some, 2 where strides alone do not tell."""
+    need_tensor("_debug_has_internal_overlap", input)
     sizes = [(n, step) for n, step in zip(input.shape, input.stride(), strict=True) if n > 1]
     if any(step == 0 for _, step in sizes):
         return 1

@@ -33,7 +33,7 @@ from .._core.resizing import resize_tensor
 from .._core.shape_only import MetaArray
 from .._core.storage import check_version
 from .._core.strides import dense_steps
-from .._core.tensor import Tensor, make_meta, make_tensor, make_view, storage_of
+from .._core.tensor import Tensor, make_meta, make_sharing, make_tensor, make_view, storage_of
 from .._core.threads import threads
 from . import backends, entry_globals, observer, registry
 from .entry_codegen import entry_source, iterates
@@ -240,7 +240,9 @@ def wrap(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
     def as_tensor(array: Any) -> Tensor:
         if array.__class__ is not np.ndarray:
             array = np.asarray(array)
-        return make_tensor(array) if source is None else make_view(array, source)
+        if source is None:
+            return make_tensor(array)
+        return make_sharing(array, source) if op.shares_memory else make_view(array, source)
 
     if schema.returns_list:
         tensors = [as_tensor(array) for array in result]
@@ -603,6 +605,12 @@ def _torch_exception(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exc
                 f"{position + first_place(op, args)}) must be {type_word(argument)}, not "
                 f"{type_name(shown)}"
             )
+    if op.schema.mutates and not op.composite and threads.state.grad_enabled:
+        # Whether a tensor may be written into at all is what torch asks first.
+        try:
+            entry_globals.check_in_place(args[0])
+        except RuntimeError as refusal:
+            return refusal
     return translate(op, args, error)
 
 

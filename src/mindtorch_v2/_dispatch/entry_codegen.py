@@ -261,10 +261,10 @@ def _kernel_body(
     else:
         text.add(f"_out = {call}", "if _out.__class__ is not ndarray: _out = asarray(_out)")
         _lay_out(text, op, "_out", tensors)
-        if schema.is_view:
-            text.add(f"_result = make_view(_out, {tensors[0].python_name})")
-        elif op.shares_memory:
+        if op.shares_memory:
             text.add(f"_result = make_sharing(_out, {tensors[0].python_name})")
+        elif schema.is_view:
+            text.add(f"_result = make_view(_out, {tensors[0].python_name})")
         else:
             _wrap(text, "_out", "_result")
             _arrange(text, op, tensors)

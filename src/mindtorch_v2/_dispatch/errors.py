@@ -334,8 +334,9 @@ def _about_operands(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exce
                 f"output with shape {list(tensors[0]._array.shape)} doesn't match the broadcast shape {list(whole)}"
             )
     if isinstance(error, TypeError) and op.promote in (Promotion.ONE, Promotion.WEIGHT):
-        for argument, value in zip(op.schema.arguments, args, strict=True):
-            if argument.name not in op.promoted or (op.promote is Promotion.WEIGHT and value is args[-1] and not value.ndim):
+        for place, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True), 1):
+            is_weight = op.promote is Promotion.WEIGHT and place == len(args)
+            if argument.name not in op.promoted or (is_weight and not value.ndim):
                 continue
             if value.dtype is not tensors[0].dtype:
                 return RuntimeError(

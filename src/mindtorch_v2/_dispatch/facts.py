@@ -31,6 +31,7 @@ class Promotion(StrEnum):
     REAL = "real"  # as SAME, and complex ones are refused        maximum, fmin
     ONE = "one"  # none at all: all have one dtype                lerp
     WEIGHT = "weight"  # as ONE, but a last operand without dims takes part as in SAME: lerp with a tensor as its weight
+    QUOTIENT = "quotient"  # as SAME, and integers are not divided by integers: addcdiv
     FITTING = "fitting"  # as SAME, but the kernel sees a number as it was given, to refuse what does not fit: where, pow
 
 

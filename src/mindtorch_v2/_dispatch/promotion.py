@@ -11,6 +11,12 @@ from .._core.layout import dense_cast
 from .._core.tensor import Tensor, make_tensor
 from .facts import Promotion
 
+INTEGER_QUOTIENT = (
+    "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
+    "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+    "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
+    "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes."
+)
 _NUMBERS = (bool, int, float, complex)
 # (mode, default dtype, operand types...) -> the NumPy dtype to compute in
 _targets: dict[tuple[Any, ...], np.dtype] = {}
@@ -38,6 +44,8 @@ def computation_dtype(mode: Promotion, operands: tuple[Any, ...]) -> dt.dtype:
             "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
             "mask, use the `~` or `logical_not()` operator instead."
         )
+    if mode is Promotion.QUOTIENT and not any(kind.is_floating_point or kind.is_complex for kind, _ in ranked[-2:]):
+        raise RuntimeError(INTEGER_QUOTIENT)
     result = dt.result_type(*ranked)
     if mode is Promotion.ONE and any(kind is not result for kind, _ in ranked):
         raise TypeError("operands of several dtypes")

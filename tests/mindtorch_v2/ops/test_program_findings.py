@@ -260,13 +260,13 @@ def test_slopes_at_nan_and_infinity():
         (torch.relu, 1.0),
         (lambda x: torch.nn.functional.threshold(x, 1.0, 2.0), 1.0),
         (lambda x: torch.logit(x, 0.1), 0.0),
+        (torch.nn.functional.hardswish, 1.0),
+        (torch.nn.functional.hardtanh, 1.0),
+        (torch.nn.functional.elu, 1.0),
     ):
         leaf = t([float("nan")], requires_grad=True)
         function(leaf).backward(torch.ones(1))
         assert leaf.grad.tolist() == [slope]
-    leaf = t([float("nan")], requires_grad=True)
-    torch.nn.functional.hardswish(leaf).sum().backward()
-    assert leaf.grad.isnan().all()
     assert torch.polygamma(1, t(float("inf"))).item() == 0.0
 
 

@@ -83,7 +83,7 @@ class AccumulateGrad(Node):
         """
         variable = self._variable()
         grad = waiting.pop()
-        if variable is None:
+        if variable is None or not variable._keys & AUTOGRAD:  # it is gone, or asks for no gradient any more
             return
         if grad is None:
             if self.hooks is not None:

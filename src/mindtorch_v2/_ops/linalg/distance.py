@@ -115,8 +115,6 @@ def _check_cdist(x1, x2, p):
     for which, array in (("X1", x1), ("X2", x2)):
         if array.dtype.kind not in "fV":
             raise RuntimeError(f"cdist only supports floating-point dtypes, {which} got: {scalar_name(array)}")
-    if x1.dtype != x2.dtype:
-        raise unexpected_dtype(x1, x2)
     if x1.ndim < 2 or x2.ndim < 2:
         which, array = ("X1", x1) if x1.ndim < 2 else ("X2", x2)
         raise RuntimeError(f"cdist only supports at least 2D tensors, {which} got: {array.ndim}D")
@@ -126,6 +124,8 @@ def _check_cdist(x1, x2, p):
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.shape[:-2] != x2.shape[:-2] and (words := broadcast_mismatch([x1.shape[:-2], x2.shape[:-2]])):
         raise RuntimeError(words)
+    if x1.dtype != x2.dtype and x1.size and x2.size:
+        raise unexpected_dtype(x1, x2)
 
 
 def _cdist_shape(x1, x2, p, compute_mode):

@@ -94,6 +94,20 @@ def _plus(self, product, beta, alpha):
         raise
 
 
+def _without_product(self, shape, beta):
+    """`_plus` where nothing is summed, or nothing comes out: torch multiplies by beta as `mul` does, and looks at no alpha."""
+    self = _expand(self, shape, False)
+    if beta == 0:
+        return np.zeros(shape, self.dtype)
+    if not self.size or beta == 1:
+        return self.copy()
+    own = dt.from_numpy(self.dtype)
+    kind = dt.result_type((own, dt.DIM_TENSOR), (dt.number_dtype(beta), dt.NUMBER))
+    if not dt.can_cast(kind, own):
+        raise RuntimeError(f"result type {kind.scalar_name} can't be cast to the desired output type {own.scalar_name}")
+    return np.multiply(self, fitting_number(beta, self.dtype))
+
+
 def _mm_shape(self, mat2):
     _check_mm(self._array, mat2._array)
     return (self._array.shape[0], mat2._array.shape[1]), self._array.dtype
@@ -192,6 +206,8 @@ def addmm(self, mat1, mat2, beta, alpha):
         except ValueError:
             pass
     _check_addmm(self, mat1, mat2)
+    if not mat1.size or not mat2.size:
+        return _without_product(self, (mat1.shape[0], mat2.shape[1]), beta)
     if is_narrow(mat1.dtype):  # rounded once, after the sum
         wide = np.matmul(mat1.astype(_FLOAT32), mat2.astype(_FLOAT32))
         return _plus(self.astype(_FLOAT32), wide, beta, alpha).astype(mat1.dtype)
@@ -207,7 +223,7 @@ addmm.vjp(
 # ---------------------------------------------------------------- batches of matrices
 
 
-def _check_bmm(self, mat2):
+def _check_bmm(self, mat2, added=None):
     if self.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError("batch1 must be a 3D tensor" if self.ndim != 3 else "batch2 must be a 3D tensor")
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
@@ -215,7 +231,11 @@ def _check_bmm(self, mat2):
             "Expected size for first two dimensions of batch2 tensor to be: "
             f"[{self.shape[0]}, {self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
         )
-    if self.dtype != mat2.dtype:
+    if added is not None and not added.dtype == self.dtype == mat2.dtype:
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {cpp_name(added)}, batch1: {cpp_name(self)}, batch2: {cpp_name(mat2)}"
+        )
+    if self.dtype != mat2.dtype and self.size and mat2.size:
         raise unexpected_dtype(self, mat2)
 
 
@@ -228,7 +248,7 @@ def _has_dim(array, dim):
 
 def _bmm_shape(self, mat2):
     _check_bmm(self._array, mat2._array)
-    return (*self._array.shape[:2], mat2._array.shape[2]), self._array.dtype
+    return (*self._array.shape[:2], mat2._array.shape[2]), mat2._array.dtype
 
 
 @op(
@@ -249,6 +269,8 @@ def bmm(self, mat2):
     a, b = self.shape, mat2.shape
     if self.dtype is not _FLOAT32 or mat2.dtype is not _FLOAT32 or len(a) != 3 or len(b) != 3 or a[0] != b[0]:
         _check_bmm(self, mat2)
+        if not self.size or not mat2.size:  # of any dtypes
+            return np.zeros((*a[:2], b[2]), mat2.dtype)
         return product(self, mat2, "bmm")
     try:
         return np.matmul(self, mat2)
@@ -286,12 +308,9 @@ def baddbmm(self, batch1, batch2, beta, alpha):
         _has_dim(batch1, 0)
         _has_dim(batch1, 1)
         _has_dim(batch2, 2)
-    _check_bmm(batch1, batch2)
-    if self.dtype != batch1.dtype:
-        raise RuntimeError(
-            f"Input dtypes must be the same, got: input {cpp_name(self)}, batch1: {cpp_name(batch1)}, "
-            f"batch2: {cpp_name(batch2)}"
-        )
+    _check_bmm(batch1, batch2, self)
+    if not batch1.size or not batch2.size:
+        return _without_product(self, (*batch1.shape[:2], batch2.shape[2]), beta)
     return _plus(self, product(batch1, batch2, "baddbmm"), beta, alpha)
 
 
@@ -367,6 +386,8 @@ def _check_dot(self, other):
             f"have the same number of elements, but got {self.shape[0]} and {other.shape[0]} elements "
             "respectively"
         )
+    if self.dtype.kind == "b":
+        raise no_kernel("dot", self)
 
 
 def _two_vectors(make):
@@ -439,7 +460,8 @@ def addmv(self, mat, vec, beta, alpha):
     tensor([2., 3.])
     """
     _check_mv(mat, vec, self)
-    return _plus(self, product(mat, vec, "addmv_impl_cpu"), beta, alpha)
+    # Of a product without elements torch does not look at alpha.
+    return _plus(self, product(mat, vec, "addmv_impl_cpu"), beta, alpha if mat.size else 1)
 
 
 addmv.vjp(

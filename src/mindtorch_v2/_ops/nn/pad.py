@@ -60,14 +60,11 @@ def _padded_shape(shape, pad):
         )
     padded = list(shape)
     for i in range(len(pad) // 2):
+        before, after = pad[2 * i : 2 * i + 2]
         dim = len(shape) - 1 - i
-        padded[dim] += pad[2 * i] + pad[2 * i + 1]
-        if padded[dim] < 0:
-            raise RuntimeError(
-                f"The input size {shape[dim]}, plus negative padding {pad[2 * i]} and {pad[2 * i + 1]} "
-                "resulted in a negative output size, which is invalid. Check dimension "
-                f"{dim} of your input."
-            )
+        if shape[dim] + min(before, 0) + min(after, 0) < 0:  # what is cut off is cut off before anything is put around
+            raise RuntimeError("narrow(): length must be non-negative.")
+        padded[dim] += before + after
     return padded
 
 

@@ -98,7 +98,7 @@ _region(
     "hardtanh",
     ["Scalar min_val=-1", "Scalar max_val=1"],
     _hardtanh,
-    lambda self, low, high: (self > low) & (self < high),
+    lambda self, low, high: ~((self <= low) | (self >= high)),  # a nan is at no limit
     inplace=True,
     doc="""Keeps each element between `min_val` and `max_val`.
 
@@ -110,7 +110,7 @@ _region(
     "hardshrink",
     ["Scalar lambd=0.5"],
     _hardshrink,
-    lambda self, lambd: (self < -lambd) | (self > lambd),
+    lambda self, lambd: ~((self >= -lambd) & (self <= lambd)),
     doc="""Sets elements between `-lambd` and `lambd` to 0.
 
     >>> F.hardshrink(torch.tensor([-1.0, 0.2]))
@@ -121,7 +121,7 @@ _region(
     "softshrink",
     ["Scalar lambd=0.5"],
     _softshrink,
-    lambda self, lambd: (self < -lambd) | (self > lambd),
+    lambda self, lambd: ~((self >= -lambd) & (self <= lambd)),
     doc="""Moves each element towards 0 by `lambd`.
 
     >>> F.softshrink(torch.tensor([-1.0, 0.2, 1.0]))
@@ -215,7 +215,7 @@ hardswish.vjp(self=lambda g, self: aten.hardswish_backward(g, self))
 @op("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first)
 @in_float32
 def hardswish_backward(grad_output, self):
-    slope = np.where(self <= -3, 0, np.where(self >= 3, 1, self / 3 + 0.5)).astype(self.dtype, copy=False)
+    slope = np.where(self <= -3, 0, np.where(self < 3, self / 3 + 0.5, 1)).astype(self.dtype, copy=False)
     return np.multiply(grad_output, slope)
 
 
@@ -346,7 +346,7 @@ def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_resu
         np.exp(below, below)
         np.multiply(below, constant(input_scale * alpha * scale, kind), below)
     np.multiply(below, grad_output, below)
-    return _two_slopes(x > 0, grad_output if scale == 1 else grad_output * constant(scale, kind), below)
+    return _two_slopes(~(x <= 0), grad_output if scale == 1 else grad_output * constant(scale, kind), below)
 
 
 def _elu_second(g, grad_output, alpha, scale, input_scale, is_result, self_or_result):

@@ -14,7 +14,7 @@ from ..._dispatch.dispatcher import as_operator, operator_form
 from ..._dispatch.facts import Batching, ComplexError, OutGrad, Promotion
 from ..._dispatch.lazy_values import turned
 from ..._dispatch.out_dtypes import castable, same
-from ..._dispatch.promotion import as_number, number_for, rank
+from ..._dispatch.promotion import INTEGER_QUOTIENT, as_number, number_for, rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.blockwise import BLOCK, in_blocks, splits
 from .._support.common import no_kernel, scalar_name
@@ -441,9 +441,18 @@ reciprocal.vjp(self=lambda g, result: g * -conj(result * result))
 
 # ---------------------------------------------------------------- magnitude and sign
 
+
+def _abs(self, out=None):
+    if self.dtype is _BOOL:
+        raise no_kernel("abs_cpu", self)
+    if out is self and self.dtype.kind in "cW":
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return np.abs(self, out)
+
+
 abs_ = op(
     "abs(Tensor self) -> Tensor",
-    np.abs,
+    _abs,
     promote=Promotion.SAME,
     inplace=True,
     flops=count,
@@ -673,7 +682,7 @@ addcmul.vjp(
 @op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     deprecated=("self value tensor1 tensor2",),
-    promote=Promotion.SAME,
+    promote=Promotion.QUOTIENT,
     inplace=True,
     tensors_only=True,
     flops=per_element(2),
@@ -685,10 +694,7 @@ def addcdiv(self, tensor1, tensor2, value, out=None):
     tensor([2.])
     """
     if self.dtype.kind in "iub":
-        raise RuntimeError(
-            "Integer division with addcdiv is no longer supported, and in a future release addcdiv will "
-            "perform a true division of tensor1 and tensor2."
-        )
+        raise RuntimeError(INTEGER_QUOTIENT)
     return _plus_scaled(np.divide, self, tensor1, tensor2, value, out)
 
 

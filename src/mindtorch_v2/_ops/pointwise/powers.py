@@ -140,7 +140,19 @@ def pow_tensor(self, exponent, out=None):
         return _reciprocal_power(self, exponent, out)
     if kind == "b":
         raise no_kernel("pow", self)
+    if kind == "c":
+        return _complex_power(self, exponent, out)
     return np.power(self, exponent, out)
+
+
+def _complex_power(base, exponent, out=None):
+    """`exp(exponent * log(base))`, as C computes it: 0 to the power of 0 is nan, where NumPy has 1."""
+    undefined = (base == 0) & (exponent == 0)
+    power = np.power(base, exponent, out)
+    if undefined.any():
+        power = np.asarray(power)
+        power[undefined] = complex(math.nan, math.nan)
+    return power
 
 
 def _reciprocal_power(self, exponent, out):
@@ -195,7 +207,7 @@ def pow_of_number(self, exponent):
     base = _array(self, exponent.dtype)
     if exponent.dtype.kind == "i" and (exponent < 0).any():
         return _reciprocal_power(base, exponent, None)
-    return np.power(base, exponent)
+    return _complex_power(base, exponent) if exponent.dtype.kind == "c" else np.power(base, exponent)
 
 
 def _pow_of_number_grad(g, self, exponent, result):

@@ -142,21 +142,21 @@ frac.vjp(self=lambda g: g)
     promote=Promotion.SAME,
     inplace=True,
 )
-def nan_to_num(self, nan, posinf, neginf):
+def nan_to_num(self, nan, posinf, neginf, out=None):
     """Puts numbers in place of nan and of the infinities: 0 and the largest of the dtype unless others are given.
 
     >>> torch.nan_to_num(torch.tensor([float("nan"), float("inf"), 1.0]), posinf=9.0)
     tensor([0., 9., 1.])
     """
     if self.dtype.kind in "iub":
-        return self.copy()
+        return self.copy() if out is None else out
     limits = dt.finfo(dt.from_numpy(self.dtype))
-    result = np.array(self, order="K")
+    result = np.array(self, order="K") if out is None else out
     for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):
         # All places before any value: what takes nan's place may be infinite itself.
         places = np.isnan(part), part == np.inf, part == -np.inf
         for place, replacement, usual in zip(places, (nan, posinf, neginf), (0.0, limits.max, limits.min), strict=True):
-            part[place] = usual if replacement is None else replacement
+            part[place] = usual if replacement is None else float(replacement)
     return result
 
 

@@ -28,10 +28,10 @@ def _one_dim(make):
 def _running(ufunc, array, dim, wanted):
     """ufunc.accumulate in the dtype asked for; what is narrow is carried in float32."""
     dim = normal_dim(dim, array.ndim)
-    if not array.ndim or not array.size:
-        return array.astype(wanted)
     if array.dtype.kind == "c" and wanted.kind not in "cb":
         array = converted(array, wanted)
+    if not array.ndim or not array.size:
+        return array.astype(wanted)
     carried = _FLOAT32 if is_narrow(wanted) else wanted
     scan = ufunc.accumulate(array.astype(carried, copy=False), dim, carried)
     return scan if carried is wanted else scan.astype(wanted, copy=False)
@@ -41,12 +41,20 @@ def _sum_dtype(array, dtype):
     return np_dtype(dtype, _INT64 if array.dtype.kind in "iub" else array.dtype)
 
 
-def _totals(name, ufunc, array, dim, dtype):
-    wanted = _sum_dtype(array, dtype)
+def _totals(name, ufunc, array, dim, dtype, out):
+    wanted = _sum_dtype(array, dtype) if out is None else np_dtype(dtype, out.dtype)
+    if out is not None and wanted != out.dtype:
+        raise RuntimeError(
+            f"Bad in-place call: input tensor dtype {dt.from_numpy(array.dtype).cpp_name} and output tensor dtype "
+            f"{dt.from_numpy(wanted).cpp_name} should match"
+        )
     if wanted.kind == "b" and array.ndim and array.size:
         normal_dim(dim, array.ndim)
         raise no_kernel(f"{name}_out_cpu", wanted)
-    return _running(ufunc, array, dim, wanted)
+    totals = _running(ufunc, array, dim, wanted)
+    if out is not None:
+        np.copyto(out, totals)
+    return totals
 
 
 def _scan_shape(self, dim, dtype):
@@ -67,13 +75,13 @@ def _scan_shape(self, dim, dtype):
     flops=per_element(1),
     out_rule=computes_in_out,
 )
-def cumsum(self, dim, dtype):
+def cumsum(self, dim, dtype, out=None):
     """The sum of the elements so far along `dim`.
 
     >>> torch.cumsum(torch.tensor([1, 2, 3]), dim=0)
     tensor([1, 3, 6])
     """
-    return _totals("cumsum", np.add, self, dim, dtype)
+    return _totals("cumsum", np.add, self, dim, dtype, out)
 
 
 def reversed_cumsum(t, dim):
@@ -100,13 +108,13 @@ cumsum.vjp(self=_cumsum_grad)
     flops=per_element(1),
     out_rule=computes_in_out,
 )
-def cumprod(self, dim, dtype):
+def cumprod(self, dim, dtype, out=None):
     """The product of the elements so far along `dim`.
 
     >>> torch.cumprod(torch.tensor([1, 2, 3]), dim=0)
     tensor([1, 2, 6])
     """
-    return _totals("cumprod", np.multiply, self, dim, dtype)
+    return _totals("cumprod", np.multiply, self, dim, dtype, out)
 
 
 cumprod.vjp(
@@ -161,10 +169,12 @@ def _extreme(name, ufunc, *, doc=None):
         doc=doc,
     )
     def kernel(self, dim):
+        if not self.ndim and dim not in (0, -1):
+            raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
+        if not self.ndim or not self.size:  # torch looks neither at the dim nor at the dtype then
+            return self.copy(), np.zeros(self.shape, np.int64)
         dim = normal_dim(dim, self.ndim)
         need_real(f"{name}_cpu", self)
-        if not self.ndim or not self.size:
-            return self.copy(), np.zeros(self.shape, np.int64)
         values = ufunc.accumulate(self, dim)
         # The latest place where the running extreme was met; nan, once there, is met by every nan.
         met = self == values

@@ -468,15 +468,13 @@ def _ranks(values, q, ignore_nan):
 def _quantile(self, q, dim, keepdim, interpolation, ignore_nan):
     _check_quantile(self, q, interpolation, "nanquantile" if ignore_nan else "quantile")
     values = _ordered(self, dim)
-    rows = values._array.shape[:-1]
-    values = (
-        aten.view(values, (math.prod(rows), values._array.shape[-1]))
-        if values._array.flags.c_contiguous
-        else aten.reshape(values, (math.prod(rows), values._array.shape[-1]))
-    )
+    shape = self._array.shape
+    gone = set(normal_dims(None if dim is None else (dim,), len(shape)))
+    groups = tuple(1 if i in gone else n for i, n in enumerate(shape) if keepdim or i not in gone)
+    values = aten.view(values, (*groups, values._array.shape[-1]))
     ranks = _ranks(values, q if q._array.ndim else aten.view(q, (1,)), ignore_nan)
-    if ranks._array.shape[0] != values._array.shape[0]:
-        ranks = aten.expand(ranks, (values._array.shape[0], ranks._array.shape[-1]))
+    if ranks._array.shape[:-1] != groups:
+        ranks = aten.expand(ranks, (*groups, ranks._array.shape[-1]))
     if interpolation in ("lower", "higher", "nearest"):
         place = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}[interpolation](ranks)
         quantiles = aten.gather(values, -1, aten.to(place, dtype=dt.int64))
@@ -485,18 +483,11 @@ def _quantile(self, q, dim, keepdim, interpolation, ignore_nan):
         low = aten.gather(values, -1, below)
         weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else aten.sub(ranks, below)
         high = aten.gather(values, -1, aten.to(aten.ceil(ranks), dtype=dt.int64))
-        quantiles = aten.lerp(low, high, weight)
-    return _quantile_result(quantiles, self, q, dim, keepdim)
-
-
-def _quantile_result(quantiles, self, q, dim, keepdim):
-    """One row per group and one column per quantile, as the result's dims: the quantiles first."""
-    shape = self._array.shape
-    gone = set(normal_dims(None if dim is None else (dim,), len(shape)))
-    rows = [1 if i in gone else n for i, n in enumerate(shape) if keepdim or i not in gone]
+        quantiles = aten.lerp_(low, high, weight)
+    # The quantiles lie along the last dim and come first in the result, which is no view of them.
     if not q._array.ndim:
-        return aten.reshape(aten.squeeze(quantiles, -1), rows)
-    return aten.reshape(aten.transpose(quantiles, 0, 1), [q._array.shape[0], *rows])
+        return aten.squeeze_(quantiles, -1)
+    return aten.squeeze_(aten.transpose_(aten.unsqueeze_(quantiles, 0), 0, -1), -1)
 
 
 def _quantile_samples(make):

@@ -192,7 +192,7 @@ def roll(self, shifts, dims):
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     rolled = self
-    for shift, dim in zip(shifts, dims, strict=True):
+    for shift, dim in zip(shifts, dims, strict=True) if self.size else ():
         rolled = _roll_one(rolled, shift, existing_dim(dim, self.ndim))
     return like_image(self.copy() if rolled is self else rolled, self)
 

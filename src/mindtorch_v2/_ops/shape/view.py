@@ -64,6 +64,7 @@ _view = view.call
     samples=lambda make: [(make.ints(5, 3, 4), dt.float64), (make.ints(5, 3, 4), dt.int32)],
     batching=Batching.RESHAPE,
     surface=Surface.METHOD,
+    shares_memory=True,
 )
 def view_dtype(self, dtype):
     wanted = dtype.np

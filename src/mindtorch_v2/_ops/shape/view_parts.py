@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from contextlib import suppress
 
 import numpy as np
@@ -46,6 +47,8 @@ def select(self, dim, index):
     ndim = self.ndim
     if dim < 0:
         dim += ndim
+    if index.__class__ is not int:  # NumPy takes whole arrays of positions here
+        index = operator.index(index)
     try:
         # The trailing Ellipsis keeps a single element an array.
         part = self[index, ...] if dim == 0 else self[(*ALL[dim], index, ...)]

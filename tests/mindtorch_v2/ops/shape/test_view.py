@@ -223,9 +223,9 @@ def test_t_of_fewer_than_two_dims_is_a_view_on_the_same_device(make):
     assert [event.name for event in prof.events()][:2] == ["aten::t", "aten::transpose"]
 
 
-def test_nothing_seen_as_another_dtype_is_still_a_view():
+def test_nothing_seen_as_another_dtype_shares_memory_and_is_no_view():
     x = torch.zeros(3, 0)
-    assert x.view(torch.uint8)._base is x and x.view(torch.uint8).shape == (3, 0)
+    assert x.view(torch.uint8)._base is None and x.view(torch.uint8).shape == (3, 0)
     assert x.view(torch.uint8).untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
 
 
