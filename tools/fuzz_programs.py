@@ -24,12 +24,22 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from random_programs.compare import INTO_EMPTY, INTO_OPERAND, INTO_PART, NOT_FINITE, Difference, first_difference, op_of
+from random_programs.compare import (
+    CIRCUMSTANCES,
+    INTO_EMPTY,
+    INTO_OPERAND,
+    INTO_PART,
+    NOT_FINITE,
+    Difference,
+    first_difference,
+    op_of,
+)
 from random_programs.generate import make_program
 from random_programs.machine import run_program
 from random_programs.render import source
@@ -113,18 +123,49 @@ def recorded(path: Path) -> Iterator[list[Any]]:
             yield json.loads(line)
 
 
-def meant() -> list[tuple[str, str, str]]:
-    """Patterns of (op, kind, dtype) of differences that are there on purpose. A kind covers those that say more after a comma,
-    of the memory that `out=` looks at or of values that are not finite."""
-    lines = [line for line in MEANT.read_text().splitlines() if line.strip() and not line.startswith("#")]
-    return [tuple(part.strip() for part in line.split("|")[:3]) for line in lines]  # type: ignore[misc]
+@dataclass(frozen=True)
+class Meant:
+    """A difference that is there on purpose: patterns of op, kind and dtype, and what must hold beside them."""
+
+    op: str
+    kind: str
+    dtype: str
+    words: tuple[str, ...]  # of the difference's text, such as those of an exception
+    circumstances: frozenset[str]
+    why: str
+
+    @classmethod
+    def parsed(cls, line: str) -> Meant:
+        op, kind, dtype, when, why = (part.strip() for part in line.split("|"))
+        conditions = [one.strip() for one in when.split(",") if one.strip()]
+        words = tuple(one.strip('"') for one in conditions if one.startswith('"'))
+        circumstances = frozenset(one for one in conditions if not one.startswith('"'))
+        unknown = circumstances - CIRCUMSTANCES.keys()
+        if unknown:
+            raise ValueError(f"{MEANT.name}: no such circumstance: {', '.join(sorted(unknown))}")
+        return cls(op, kind, dtype, words, circumstances, why)
+
+    def covers(self, difference: Difference) -> bool:
+        """A kind covers those that say more after a comma, of the memory that `out=` looks at or of values not finite."""
+        kind = difference.kind
+        kinds = {kind, *[kind.removesuffix(more) for more in (INTO_OPERAND, INTO_PART, INTO_EMPTY, NOT_FINITE)]}
+        return (
+            fnmatch.fnmatchcase(difference.op.removesuffix(" (no_grad)"), self.op)
+            and fnmatch.fnmatchcase(difference.dtype, self.dtype)
+            and any(fnmatch.fnmatchcase(one, self.kind) for one in kinds)
+            and all(words in difference.text for words in self.words)
+            and self.circumstances <= difference.circumstances
+        )
 
 
-def is_meant(patterns: Iterable[tuple[str, str, str]], difference: Difference) -> bool:
-    kind = difference.kind
-    kinds = {kind, *[kind.removesuffix(more) for more in (INTO_OPERAND, INTO_PART, INTO_EMPTY, NOT_FINITE)]}
-    op = difference.op.removesuffix(" (no_grad)")
-    return any(all(map(fnmatch.fnmatchcase, (op, one, difference.dtype), pattern)) for pattern in patterns for one in kinds)
+def meant() -> list[Meant]:
+    """The differences of `fuzz_programs.txt`."""
+    lines = MEANT.read_text().splitlines()
+    return [Meant.parsed(line) for line in lines if line.strip() and not line.startswith("#")]
+
+
+def is_meant(differences: Iterable[Meant], difference: Difference) -> bool:
+    return any(one.covers(difference) for one in differences)
 
 
 class Check:
@@ -157,7 +198,7 @@ class Check:
             program, found = shrink(self.torch, self.theirs, program, found)
             if found.op in GRADIENTS:
                 ops = [op_of(one) for one in program if one["do"] not in ("input", "backward", "grad")]
-                found = Difference(found.at, f"{found.op} of {' '.join(ops)}", found.kind, found.dtype, found.text)
+                found = replace(found, op=f"{found.op} of {' '.join(ops)}")
             if is_meant(self.patterns, found):
                 self.listed += 1
                 return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +57,28 @@ class Difference:
     kind: str
     dtype: str
     text: str
+    circumstances: frozenset[str] = frozenset()  # of the operands: names of CIRCUMSTANCES
+
+
+def _equal_elements(tensor: Any) -> bool:
+    numbers = [str(one) for one in tensor.detach().reshape(-1).tolist()]
+    return len(set(numbers)) < len(numbers)
+
+
+# What a reason for a difference may ask of the tensors that a statement reads, each by a name.
+CIRCUMSTANCES: dict[str, Callable[[list[Any]], bool]] = {
+    "no elements": lambda tensors: any(not one.numel() for one in tensors),
+    "several dtypes": lambda tensors: len({one.dtype for one in tensors}) > 1,
+    "equal elements": lambda tensors: any(map(_equal_elements, tensors)),
+    "dims of one element": lambda tensors: any(1 in one.shape for one in tensors),
+    "not finite": lambda tensors: any(not bool(one.detach().isfinite().all()) for one in tensors),
+    "a single element": lambda tensors: any(one.numel() == 1 for one in tensors),
+}
+
+
+def circumstances_of(tensors: list[Any]) -> frozenset[str]:
+    """The names of the circumstances in which tensors are."""
+    return frozenset(name for name, holds in CIRCUMSTANCES.items() if holds(tensors))
 
 
 def op_of(statement: Statement) -> str:
@@ -167,14 +190,17 @@ def tensors_of(argument: Any, machine: Machine) -> list[Any]:
     return [machine.tensors[argument["tensor"]]] if known else []
 
 
-def memory_written(statement: Statement, machine: Machine) -> str:
-    """What is added to the kinds of a statement with `out=`."""
+def memory_written(statement: Statement, machine: Machine, wanted: Outcome) -> str:
+    """What is added to the kinds of a statement with `out=`. An operand that has the result's shape already is no case of its
+    own: nothing is lost before it is read."""
     (out,) = tensors_of([statement["kwargs"]["out"]], machine) or (None,)
     operands = tensors_of(statement["args"], machine)
     if out is None:
         return ""
     if any(one is out for one in operands):
-        return INTO_OPERAND
+        label = statement["kwargs"]["out"]["tensor"]
+        after = wanted.get("changed", {}).get(label, machine.known[label])
+        return INTO_OPERAND if "error" in wanted or after[1] != list(out.shape) else ""
     storage = out.untyped_storage()
     if not storage.nbytes():
         return ""
@@ -189,7 +215,7 @@ def outcome_difference(
     if "absent" in wanted or "absent" in got:
         return None if wanted.keys() == got.keys() else ("results", "a tensor that is not there")
     theirs, ours = wanted.get("error"), got.get("error")
-    if theirs and any(words in theirs[1] for words in TORCH_FAILS):
+    if theirs and any(words in theirs[1] for words in TORCH_FAILS) and (not ours or theirs[0] != ours[0]):
         return "torch fails", f"torch: {theirs[1]}"
     forbidden = next((kind for words, kind in KINDS.items() if words in theirs[1]), "") if theirs else ""
     if theirs and not ours:
@@ -262,7 +288,7 @@ def first_difference(
     for at, (statement, wanted) in enumerate(zip(program, outcomes, strict=True)):
         computed = into = ""
         if statement["do"] == "out":
-            computed, into = computed_dtype(statement, machine), memory_written(statement, machine)
+            computed, into = computed_dtype(statement, machine), memory_written(statement, machine, wanted)
         got = machine.run(statement)
         found = outcome_difference(statement, wanted, got, messages, computed)
         if found:
@@ -270,7 +296,9 @@ def first_difference(
         if found and found[0] == "requires_grad" and statement.get("no_grad"):
             found = "requires_grad, in no_grad", found[1]
         if found:
-            return Difference(at, op_of(statement), found[0], dtype_of(statement, machine, wanted), found[1])
+            operands = tensors_of([*statement.get("args", ()), *statement.get("kwargs", {}).values()], machine)
+            dtype = dtype_of(statement, machine, wanted)
+            return Difference(at, op_of(statement), found[0], dtype, found[1], circumstances_of(operands))
         for label, described in labeled(str(statement["id"]), wanted.get("results")):
             overwrite(machine, label, described)
         for label, described in wanted.get("changed", {}).items():
@@ -280,7 +308,9 @@ def first_difference(
     dtypes = [Machine.dtype(tensor) for tensor in machine.tensors.values()]
     coarsest = max((dtype for dtype in dtypes if dtype in TOLERANCE), key=TOLERANCE.__getitem__, default="")
     found = gradients_difference(gradients, machine.finish(), coarsest)
-    return Difference(len(program), "gradient", found[0], "", found[1]) if found else None
+    if not found:
+        return None
+    return Difference(len(program), "gradient", found[0], "", found[1], circumstances_of(list(machine.tensors.values())))
 
 
 def labeled(label: str, result: Any) -> list[tuple[str, list[Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import operator
@@ -129,5 +130,28 @@ def test_a_program_that_differs_is_made_small():
 
 
 def test_differences_that_are_meant_have_a_reason():
-    lines = [line for line in fuzz_programs.MEANT.read_text().splitlines() if line.strip() and not line.startswith("#")]
-    assert lines and all(len(line.split("|")) == 4 and line.split("|")[3].strip() for line in lines)
+    assert fuzz_programs.meant() and all(one.why for one in fuzz_programs.meant())
+
+
+def test_a_difference_is_meant_only_in_its_circumstances():
+    line = 'kron | accepts | * | "view size", no elements | torch fails'
+    meant = fuzz_programs.Meant.parsed(line)
+    found = compare.Difference(1, "kron", "accepts", "float32", "torch: view size is not", frozenset({"no elements"}))
+    assert fuzz_programs.is_meant([meant], found)
+    for other in ({"text": "torch: other words"}, {"circumstances": frozenset()}, {"op": "mm"}, {"kind": "raises"}):
+        assert not fuzz_programs.is_meant([meant], dataclasses.replace(found, **other))
+    with pytest.raises(ValueError, match="no such circumstance: full moon"):
+        fuzz_programs.Meant.parsed("kron | accepts | * | full moon | why")
+
+
+def test_circumstances_of_operands():
+    tensors = {
+        "no elements": torch.ones(0),
+        "equal elements": torch.ones(2),
+        "not finite": torch.tensor([1.0, float("inf")]),
+        "dims of one element": torch.tensor([[1.0, 2.0]]),
+        "a single element": torch.tensor(1),
+    }
+    assert {name for name in tensors if name not in compare.circumstances_of([tensors[name]])} == set()
+    assert compare.circumstances_of([torch.tensor([1, 2])]) == frozenset()
+    assert compare.circumstances_of([torch.tensor([1, 2]), torch.tensor([1.0, 2.0])]) == {"several dtypes"}
