@@ -34,6 +34,7 @@ from random_programs.compare import (
     CIRCUMSTANCES,
     INTO_EMPTY,
     INTO_OPERAND,
+    INTO_OTHER_SHAPE,
     INTO_PART,
     NOT_FINITE,
     Difference,
@@ -148,7 +149,10 @@ class Meant:
     def covers(self, difference: Difference) -> bool:
         """A kind covers those that say more after a comma, of the memory that `out=` looks at or of values not finite."""
         kind = difference.kind
-        kinds = {kind, *[kind.removesuffix(more) for more in (INTO_OPERAND, INTO_PART, INTO_EMPTY, NOT_FINITE)]}
+        kinds = {
+            kind,
+            *[kind.removesuffix(more) for more in (INTO_OPERAND, INTO_OTHER_SHAPE, INTO_PART, INTO_EMPTY, NOT_FINITE)],
+        }
         return (
             fnmatch.fnmatchcase(difference.op.removesuffix(" (no_grad)"), self.op)
             and fnmatch.fnmatchcase(difference.dtype, self.dtype)

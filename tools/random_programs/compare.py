@@ -44,6 +44,8 @@ KINDS = {
 # What is added to a kind where `out=` looks at memory that matters otherwise: it is an operand itself, it is a view that shares
 # memory with one, so that kernels may read what they wrote, or a view without elements, which is given some.
 INTO_OPERAND, INTO_PART, INTO_EMPTY = ", into an operand", ", into a part of an operand", ", into an empty view"
+# The same where the operand has another shape than the result.
+INTO_OTHER_SHAPE = ", into an operand of another shape"
 # What is added where only those values differ that are infinite or nan in torch.
 NOT_FINITE = ", not finite"
 
@@ -191,8 +193,7 @@ def tensors_of(argument: Any, machine: Machine) -> list[Any]:
 
 
 def memory_written(statement: Statement, machine: Machine, wanted: Outcome) -> str:
-    """What is added to the kinds of a statement with `out=`. An operand that has the result's shape already is no case of its
-    own: nothing is lost before it is read."""
+    """What is added to the kinds of a statement with `out=`."""
     (out,) = tensors_of([statement["kwargs"]["out"]], machine) or (None,)
     operands = tensors_of(statement["args"], machine)
     if out is None:
@@ -200,7 +201,7 @@ def memory_written(statement: Statement, machine: Machine, wanted: Outcome) -> s
     if any(one is out for one in operands):
         label = statement["kwargs"]["out"]["tensor"]
         after = wanted.get("changed", {}).get(label, machine.known[label])
-        return INTO_OPERAND if "error" in wanted or after[1] != list(out.shape) else ""
+        return INTO_OTHER_SHAPE if "error" in wanted or after[1] != list(out.shape) else INTO_OPERAND
     storage = out.untyped_storage()
     if not storage.nbytes():
         return ""
@@ -261,7 +262,7 @@ def overwrite(machine: Machine, label: str, described: list[Any]) -> None:
     """Give a tensor the digits that torch's has, so that rounding does not add up to a difference in later statements."""
     dtype = described[0]
     known = machine.known.get(label)
-    if known is None or known[8] == described[8] or (dtype not in FLOATS and dtype not in COMPLEX):
+    if known is None or str(known[8]) == str(described[8]) or (dtype not in FLOATS and dtype not in COMPLEX):
         return
     values = described[8]
     if dtype in COMPLEX:

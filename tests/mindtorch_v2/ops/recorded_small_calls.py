@@ -316,6 +316,13 @@ T([1, 2], dtype=int8).cumprod_(0)
 T(1j).cumprod(0, dtype=int32)
 T([[1.0, 2], [3, 4]]).t().cumsum_(0)
 T([1.0, 2]).cumsum_(3)
+torch.bucketize(E(0, dtype=complex64), T([1., 2.]))
+torch.searchsorted(T([1., 2.]), E(0, dtype=complex64))
+torch.searchsorted(E(0, dtype=complex64), T([1j]))
+T(1j).mode()
+T([1j]).mode()
+torch.fft.rfftfreq(0, 1j)
+torch.dot(E(1, dtype=bool), E(1, dtype=bool), out=E())
 """
 
 

@@ -15,6 +15,7 @@ from ..._dispatch.registry import aten, composite, op
 from .._support.common import WIDE, add_rows, is_within, like_first, no_kernel, normal_dim, scalar_name
 from .._support.flops import per_element
 from .._support.numbers import number_of
+from ..creation.copy import converted
 from ._checks import check_count, check_index, check_same_type, other_shape, size_at
 
 _INT64 = np.dtype(np.int64)
@@ -122,7 +123,7 @@ def _sparse_gradient(grad, self, dim, index):
     else:
         grids = [grid.reshape(-1) for grid in np.indices(picked.shape)]
         grids[normal_dim(dim, len(shape))] = picked.reshape(-1)
-        places = np.stack(grids).astype(np.int64)
+        places = converted(np.stack(grids), _INT64)
     return make_sparse(make_tensor(places), aten.reshape(grad, (-1,)), shape, False)
 
 

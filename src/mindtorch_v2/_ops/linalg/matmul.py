@@ -386,8 +386,13 @@ def _check_dot(self, other):
             f"have the same number of elements, but got {self.shape[0]} and {other.shape[0]} elements "
             "respectively"
         )
-    if self.dtype.kind == "b":
+
+
+def _scalar_product(self, other):
+    _check_dot(self, other)
+    if self.dtype.kind == "b":  # even without elements
         raise no_kernel("dot", self)
+    return product(self, other, "dot")
 
 
 def _two_vectors(make):
@@ -417,8 +422,7 @@ def dot(self, tensor):
     >>> torch.dot(torch.tensor([1, 2]), torch.tensor([3, 4]))
     tensor(11)
     """
-    _check_dot(self, tensor)
-    return product(self, tensor, "dot")
+    return _scalar_product(self, tensor)
 
 
 dot.vjp(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj(self))
@@ -437,8 +441,7 @@ def vdot(self, other):
     >>> torch.vdot(torch.tensor([1 + 1j]), torch.tensor([1 + 1j]))
     tensor(2.+0.j)
     """
-    _check_dot(self, other)
-    return product(np.conjugate(self) if self.dtype.kind == "c" else self, other, "dot")
+    return _scalar_product(np.conjugate(self) if self.dtype.kind == "c" else self, other)
 
 
 vdot.vjp(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self)

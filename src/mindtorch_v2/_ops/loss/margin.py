@@ -203,7 +203,7 @@ def _check_labels(labels, classes):
 def _violations(rows, labels, margin):
     """How much each wrong class comes closer to the right one than the margin; 0 for the right class itself."""
     at = np.arange(len(rows))
-    violations = rows - rows[at, labels][:, None] + rows.dtype.type(margin)
+    violations = rows - rows[at, labels][:, None] + rows.dtype.type(float(margin))
     np.maximum(violations, 0, out=violations)
     violations[at, labels] = 0
     return violations

@@ -174,8 +174,9 @@ def _side(right, side, name):
 
 
 def _look_up(edges, values, side, out_int32, sorter, name):
-    need_real("searchsorted_out_cpu", edges)
-    need_real("searchsorted_out_cpu", np.asarray(values))
+    if np.size(values):
+        need_real("searchsorted_out_cpu", edges)
+        need_real("searchsorted_out_cpu", np.asarray(values))
     if sorter is not None:
         if sorter.shape != edges.shape:
             raise RuntimeError(

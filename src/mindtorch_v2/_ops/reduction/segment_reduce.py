@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._dispatch.registry import aten, op
 from .._support.common import no_kernel
+from ..creation.copy import converted
 
 _INTS = (np.dtype(np.int64), np.dtype(np.int32))
 # reduction -> (ufunc, what nothing reduces to)
@@ -135,7 +136,7 @@ def segment_reduce_backward(grad, output, data, reduce, lengths, offsets, axis, 
     starts, ends = _bounds(data, lengths, offsets, axis)
     rows = _flat(data, axis)[:-1]
     width = rows.shape[1]
-    grads, results = grad.reshape(-1, width).astype(rows.dtype), output.reshape(-1, width).astype(rows.dtype)
+    grads, results = (converted(one.reshape(-1, width), rows.dtype) for one in (grad, output))
     grad_data = np.zeros_like(rows)
     first = np.arange(len(starts))[:, None] * data.shape[axis]
     places = zip((starts + first).ravel().tolist(), (ends + first).ravel().tolist(), strict=True)

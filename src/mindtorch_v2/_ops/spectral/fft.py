@@ -511,7 +511,7 @@ def _frequencies(name, counted):
         if kind.kind in "iub":
             raise RuntimeError(f"{name} requires a floating point or complex dtype")
         with np.errstate(all="ignore"):
-            return (counted(n) * np.divide(1.0, n * d)).astype(kind)
+            return (counted(n) * np.divide(1.0, n * float(d))).astype(kind)
 
     return kernel
 
