@@ -13,6 +13,7 @@ from ..._core.keys import AUTOGRAD, BACKENDS, CONJUGATED, LAZY, META, NEGATED
 from ..._core.layout import dense_cast, dense_copy, steps_like, suggested_format
 from ..._core.memory_format import channels_last, contiguous_format, preserve_format
 from ..._core.storage import DETACHED, SHARED, Storage, owner_of
+from ..._core.strides import row_major as row_major_steps
 from ..._core.tensor import make_alias, make_meta, make_tensor, storage_of
 from ..._dispatch import backends
 from ..._dispatch.errors import broadcast_mismatch, depends_on_values
@@ -405,6 +406,13 @@ def in_memory_format(array, memory_format):
         return array.flags.c_contiguous
     if array.ndim != (4 if memory_format is channels_last else 5):
         return False
+    if not array.size:  # NumPy has such an array in every order
+        steps, step = array.strides if any(array.strides) else row_major_steps(array.shape, array.itemsize), array.itemsize
+        for dim in (1, *range(array.ndim - 1, 1, -1), 0):
+            if array.shape[dim] != 1 and steps[dim] != step:
+                return False
+            step *= array.shape[dim]
+        return True
     return array.transpose(0, *range(2, array.ndim), 1).flags.c_contiguous
 
 

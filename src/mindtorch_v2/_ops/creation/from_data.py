@@ -174,8 +174,10 @@ def _whole(numbers: Any, target: np.dtype, kind: dt.dtype) -> np.ndarray:
         raise OverflowError
     if natural.size and natural.dtype.kind != "b":
         low, high = natural.min(), natural.max()
-        # Negative numbers wrap around in unsigned types, as in C.
+        # Negative integers wrap around in unsigned types, as in C; negative floats are refused.
         lowest = limits.min if target.kind == "i" else -int(limits.max)
+        if target.kind == "u" and low < 0 and natural.dtype.kind == "f":
+            lowest = 0 if any(isinstance(one, float) and one < 0 for one in np.array(numbers, object).flat) else lowest
         if not (
             low >= lowest and high < 2.0**63
             if limits.bits == 64 and natural.dtype.kind == "f"

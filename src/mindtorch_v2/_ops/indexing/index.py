@@ -101,17 +101,35 @@ def _index_layout(array, indices, result):
         taken = 1 if index is None or index.dtype in (_INT64, _INT32) else index.ndim
         dims += [] if index is None else range(at, at + taken)
         at += taken
-    if array.flags.c_contiguous or result.ndim < 2 or not result.size or not dims:
+    in_rows = array.flags.c_contiguous and all(index is None or index.flags.c_contiguous for index in indices)
+    if in_rows or result.ndim < 2 or not result.size or not dims:
         return _c_order(result)
     kept = [step for dim, step in enumerate(array.strides) if dim not in dims]
     before = dims[0] if dims == list(range(dims[0], dims[-1] + 1)) else 0
     wide = result.ndim - len(kept)  # the dims of the indices, which lie together
     strides = [[*kept[:before], *[0] * wide, *kept[before:]]]
-    for index in indices:
-        if index is not None and index.dtype in (_INT64, _INT32) and wide > 1:
-            own = [0 if n == 1 else step for n, step in zip(index.shape, index.strides, strict=True)]
-            strides.append([*[0] * (before + wide - len(own)), *own, *[0] * (len(kept) - before)])
+    strides += [_index_steps(index, result.shape, before, wide) for index in indices if index is not None]
     return in_order(result, order_of_dims(result.shape, strides))
+
+
+def _index_steps(index, shape, before, wide):
+    """The strides of an index that was brought to the shape of a result, where dims of one element lie around it."""
+    sizes = shape[before : before + wide]
+    if index.dtype not in (_INT64, _INT32):  # a mask stands for the list of its places
+        own = [index.itemsize]
+    else:
+        missing = wide - index.ndim
+        own = [0] * missing + [
+            0 if n == 1 != size else step for n, step, size in zip(index.shape, index.strides, sizes[missing:], strict=True)
+        ]
+    outside, inside = (own[0] * sizes[0], own[-1]) if own else (index.itemsize, index.itemsize)
+    ones = [outside] * before, [inside] * (len(shape) - before - wide)
+    first, last = shape[:before], shape[before + wide :]
+    return [
+        *[step if n == 1 else 0 for n, step in zip(first, ones[0], strict=True)],
+        *own,
+        *[step if n == 1 else 0 for n, step in zip(last, ones[1], strict=True)],
+    ]
 
 
 @op(

@@ -56,7 +56,7 @@ def _checked(self, dim, index, name, source=None):
             f"Index tensor must have the same number of dimensions as {'input' if name == 'gather' else 'self'} tensor"
         )
     if source is not None and (source.ndim or 1) != (ndim or 1):
-        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+        _check_source_dims(self, dim, index, source)
     limits = self.shape or (1,)
     if source is not None or index.shape != limits:
         _check_sizes(self, dim, index, source)
@@ -67,6 +67,15 @@ def _checked(self, dim, index, name, source=None):
         low, high = extremes(index)
         raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size}")
     return dim
+
+
+def _check_source_dims(self, dim, index, source):
+    """What torch says of a source with another number of dims: it asks for the sizes of dims that may not be there first."""
+    fits = all(n <= limit for d, (n, limit) in enumerate(zip(index.shape, self.shape, strict=False)) if d != dim)
+    inside = all(n <= limit for n, limit in zip(index.shape, source.shape, strict=False))
+    if fits and inside and 0 < source.ndim < index.ndim:
+        normal_dim(source.ndim, source.ndim)
+    raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
 
 
 def _check_sizes(self, dim, index, source):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._core.layout import dense_copy, like_image
 from ..._core.memory_format import contiguous_format
 from ..._dispatch.facts import SPATIAL, Autocast, Batching, Layout
 from ..._dispatch.registry import aten, composite, op
@@ -70,7 +71,7 @@ def _padded_shape(shape, pad):
 
 @op(
     "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
-    layout=Layout.IMAGES,
+    layout=Layout.NOTED,
     shape=lambda self, pad, value: (_padded_shape(self._array.shape, pad), self._array.dtype),
     samples=lambda make: [(make(3, 4), (1, 2)), (make(3, 4), (-1, 1, 2, 0), 0.5)],
     batching=Batching.LAST_DIMS,
@@ -90,13 +91,15 @@ def constant_pad_nd(self, pad, value):
         # A negative pad cuts the source; a positive one leaves room in the result.
         source[dim] = slice(max(-before, 0), self.shape[dim] - max(-after, 0))
         target[dim] = slice(max(before, 0), shape[dim] - max(after, 0))
+    if max(pad, default=0) <= 0:  # nothing is put around
+        return dense_copy(self[tuple(source)])
     if value == 0:
         padded = np.zeros(shape, self.dtype)
     else:
         padded = np.empty(shape, self.dtype)
         padded[...] = number_of(value, self.dtype)
     padded[tuple(target)] = self[tuple(source)]
-    return padded
+    return like_image(padded, self)
 
 
 constant_pad_nd.vjp(self=lambda g, pad: aten.constant_pad_nd(g, [-n for n in pad], 0))

@@ -222,7 +222,12 @@ def nextafter(self, other, out=None):
     return np.nextafter(self, other, out)
 
 
-nextafter.vjp(self=lambda g, self, other: aten.where(self != other, g, 0.0), other=lambda g, other: _flat(other))
+def _nextafter_other(g, other_shape, other_dtype):
+    """No value is saved: the direction has no slope."""
+    return aten.zeros(other_shape, dtype=other_dtype, device=home_of(g))
+
+
+nextafter.vjp(self=lambda g, self, other: aten.where(self != other, g, 0.0), other=_nextafter_other)
 
 
 @op(

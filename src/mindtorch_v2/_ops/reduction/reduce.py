@@ -185,6 +185,7 @@ def _mean_into(op, args, out):
 def _mean_along_into(op, args, out):
     """Means along dims are computed in the dtype of any floating tensor: complex ones lose what it cannot hold."""
     mean_dtype(args[0]._array, args[-1])
+    normal_dims(args[1], args[0]._array.ndim)
     if not (out.dtype.is_floating_point or out.dtype.is_complex):
         castable(dt.get_default_dtype(), out.dtype)
     return computes_in_out(op, args, out)
