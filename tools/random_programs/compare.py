@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .generate import overlaps_itself
 from .machine import COMPLEX, FLOATS, Machine, Outcome, Statement
 from .table import EXACT
 
@@ -74,6 +75,7 @@ CIRCUMSTANCES: dict[str, Callable[[list[Any]], bool]] = {
     "equal elements": lambda tensors: any(map(_equal_elements, tensors)),
     "dims of one element": lambda tensors: any(1 in one.shape for one in tensors),
     "not finite": lambda tensors: any(not bool(one.detach().isfinite().all()) for one in tensors),
+    "shared places": lambda tensors: any(map(overlaps_itself, tensors)),
     "a single element": lambda tensors: any(one.numel() == 1 for one in tensors),
 }
 

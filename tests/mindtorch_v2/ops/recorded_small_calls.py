@@ -323,6 +323,85 @@ T(1j).mode()
 T([1j]).mode()
 torch.fft.rfftfreq(0, 1j)
 torch.dot(E(1, dtype=bool), E(1, dtype=bool), out=E())
+torch.arange(6.).reshape(2, 3).t()[None, T([True, True, False])]
+torch.arange(6.).reshape(2, 3).t()[T([True, True, False]), None]
+torch.arange(6.).reshape(2, 3).t()[None, T([0, 1])]
+torch.arange(6.).reshape(2, 3).t()[T([0, 1])]
+torch.arange(6.).reshape(2, 3).t()[T([[0, 1], [1, 2]])]
+counting().permute(2, 0, 1)[:, T([0, 1]), None]
+counting().permute(2, 0, 1)[T([0, 1]), :, T([0, 1])]
+counting().permute(2, 0, 1)[T([[0, 1]]), :, T([[0], [1]])]
+counting().permute(2, 0, 1)[:, T([[0, 1]]), T([[0], [1]])]
+counting().permute(2, 0, 1)[None, :, T([1])]
+counting().permute(2, 0, 1)[:, None, T([1, 0])]
+counting().permute(2, 0, 1)[..., T([1, 0])]
+counting().permute(2, 0, 1)[..., None, T([1, 0])]
+counting().permute(2, 0, 1)[T([1, 0])[:, None], None]
+counting().permute(2, 1, 0)[:, :, T([True, False])]
+counting().permute(2, 1, 0)[:, :, T([True, True])]
+counting().permute(2, 1, 0)[T([1]), None]
+counting().permute(2, 1, 0)[T(1), None, :, T([1])]
+counting()[:, :, ::2][:, T([0, 2])]
+torch.arange(24.).reshape(1, 6, 4).permute(2, 0, 1)[:, :, T([0, 2])]
+torch.arange(24.).reshape(1, 6, 4).permute(2, 0, 1)[T([0, 2])]
+torch.arange(4.).reshape(2, 2).to(complex64).t().abs()
+torch.arange(4.).reshape(2, 2).to(complex64).t().unfold(1, 1, 1).abs()
+torch.arange(4.).reshape(2, 2).to(complex64).t()[..., None].exp()
+E(1, 0, 2, 1).is_contiguous(memory_format=torch.channels_last)
+E(1, 1, 0, 1).is_contiguous(memory_format=torch.channels_last)
+E(2, 0, 2, 1).is_contiguous(memory_format=torch.channels_last)
+E(0, 3, 2, 2).is_contiguous(memory_format=torch.channels_last)
+E(0, 1, 1, 2).is_contiguous(memory_format=torch.channels_last)
+E(0, 1, 1, 2).to(memory_format=torch.channels_last).is_contiguous(memory_format=torch.channels_last)
+F.pad(torch.ones(2, 3).t(), [0, 0])
+F.pad(torch.ones(2, 3).t(), [-1, 0])
+F.pad(torch.ones(2, 3).t(), [1, 0])
+F.pad(torch.ones(2, 3, 2).permute(2, 0, 1), [-1, 0])
+F.pad(torch.ones(2, 3, 2).permute(2, 0, 1), [0, 0, 0, -1])
+F.pad(torch.ones(3).expand(2, 3), [0, 0])
+F.pad(torch.ones(1, 2, 3, 4).contiguous(memory_format=torch.channels_last), [0, 0])
+F.pad(torch.ones(2, 6)[:, ::2], [0, 0])
+torch.mean(T(0.), 1, out=T(6))
+torch.mean(T([0.]), 1, out=T(6))
+torch.mean(T(0.), 0, out=T(6))
+torch.sum(T(0.), 1, out=T(6))
+torch.amax(T(0.), 1, out=T(6))
+torch.scatter_reduce(T([[1j]]), 0, T([[0]]), T([1j]), 'amax')
+torch.scatter_reduce(T([[1.]]), 0, T([[0]]), T([1.]), 'amax')
+torch.scatter_reduce(T([[1.]]), 0, T([[0]]), T([1.]), 'sum')
+torch.scatter_add(T([[1.]]), 0, T([[0]]), T([1.]))
+torch.scatter(T([[1.]]), 0, T([[0]]), T([1.]))
+torch.scatter_reduce(T([[1.]]), 0, T([0]), T([[1.]]), 'amax')
+torch.scatter_reduce(T([1.]), 0, T([[0]]), T([[1.]]), 'amax')
+torch.scatter_reduce(T([[1.]]), 0, T([[0]]), T(1.), 'amax')
+torch.scatter_reduce(T([[1.]]), 1, T([[0]]), T([1.]), 'amax')
+torch.scatter_reduce(T([[1.]]), -1, T([[0]]), T([1.]), 'amax')
+torch.scatter_reduce(T([[1.], [2]]), 0, T([[0], [0]]), T([1.]), 'amax')
+torch.tensor([-0.75], dtype=uint8)
+torch.tensor([-1.75], dtype=uint8)
+torch.tensor(-0.75, dtype=uint8)
+torch.tensor([300.], dtype=uint8)
+torch.tensor([300], dtype=uint8)
+torch.tensor([-1], dtype=uint8)
+torch.tensor([-300], dtype=uint8)
+torch.tensor([-300.], dtype=int8)
+torch.tensor([-128.5], dtype=int8)
+torch.tensor([1e20], dtype=int64)
+torch.tensor([nan], dtype=int64)
+torch.tensor([inf], dtype=int32)
+torch.tensor([1e10], dtype=int32)
+torch.tensor([True, -0.5], dtype=uint8)
+torch.tensor([-0.75, 1], dtype=uint8)
+torch.tensor([0.0, -0.75, 1], dtype=uint8)
+torch.full((2, ), -0.75, dtype=uint8)
+torch.scalar_tensor(-0.75, dtype=uint8)
+torch.as_tensor([-0.75], dtype=uint8)
+torch.tensor([70000.], dtype=float16)
+torch.tensor([1j], dtype=float32)
+torch.tensor([-0.75], dtype=bool)
+torch.tensor([[-0.75, 2], [1, 1]], dtype=uint8)
+x=T([1.]); o=G([1.]); y=torch.nextafter(x, o); y.backward(T([1.])); y.backward(T([1.])); o.grad
+x=G([1.]); o=G([1.]); y=torch.nextafter(x, o); y.backward(T([1.])); y.backward(T([1.])); o.grad
 """
 
 
