@@ -76,6 +76,9 @@ CIRCUMSTANCES: dict[str, Callable[[list[Any]], bool]] = {
     "dims of one element": lambda tensors: any(1 in one.shape for one in tensors),
     "not finite": lambda tensors: any(not bool(one.detach().isfinite().all()) for one in tensors),
     "shared places": lambda tensors: any(map(overlaps_itself, tensors)),
+    "shared memory": lambda tensors: (
+        len({one.untyped_storage().data_ptr() for one in tensors if one.numel()}) < sum(bool(one.numel()) for one in tensors)
+    ),
     "a single element": lambda tensors: any(one.numel() == 1 for one in tensors),
 }
 
@@ -174,10 +177,11 @@ def result_difference(wanted: Any, got: Any, exact: bool) -> tuple[str, str] | N
 
 
 def coarser(dtype: str, other: str) -> str:
-    """Of two floating dtypes the one with fewer digits: real numbers that were computed in float32 have no more in float64."""
-    if dtype in TOLERANCE and TOLERANCE.get(other, 0.0) > TOLERANCE[dtype] and (dtype in COMPLEX) == (other in COMPLEX):
-        return other
-    return dtype
+    """Of two floating dtypes the one with fewer digits, as a dtype of the first one's kind: what was computed in float32 has no
+    more of them in float64."""
+    if dtype not in TOLERANCE or TOLERANCE.get(other, 0.0) <= TOLERANCE[dtype]:
+        return dtype
+    return other if (dtype in COMPLEX) == (other in COMPLEX) else "complex64" if dtype in COMPLEX else "float32"
 
 
 def computed_dtype(statement: Statement, machine: Machine) -> str:

@@ -402,6 +402,13 @@ torch.tensor([-0.75], dtype=bool)
 torch.tensor([[-0.75, 2], [1, 1]], dtype=uint8)
 x=T([1.]); o=G([1.]); y=torch.nextafter(x, o); y.backward(T([1.])); y.backward(T([1.])); o.grad
 x=G([1.]); o=G([1.]); y=torch.nextafter(x, o); y.backward(T([1.])); y.backward(T([1.])); o.grad
+E(dtype=float64).baddbmm(E(4, 0, 3, dtype=float64), E(4, 3, 1))
+torch.baddbmm(E(1, 2, 2), E(1, 2, 2), E(1, 2, 2, dtype=int32))
+E(0, 1, dtype=complex64).mode()
+torch.cdist(E(1, 2, dtype=float16), E(1, 2))
+torch.cdist(E(1, 2, dtype=bfloat16), E(0, 2))
+F.layer_norm(torch.arange(6.0, dtype=float64).reshape(3, 2).t(), [3])
+F.layer_norm(torch.arange(6.0).reshape(3, 2).t(), [3])
 """
 
 

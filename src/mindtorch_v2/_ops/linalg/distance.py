@@ -124,8 +124,11 @@ def _check_cdist(x1, x2, p):
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.shape[:-2] != x2.shape[:-2] and (words := broadcast_mismatch([x1.shape[:-2], x2.shape[:-2]])):
         raise RuntimeError(words)
-    if x1.dtype != x2.dtype and x1.size and x2.size:
-        raise unexpected_dtype(x1, x2)
+    if x1.size and x2.size:
+        if is_narrow(x1.dtype):
+            raise no_kernel("cdist", x1)
+        if x1.dtype != x2.dtype:
+            raise unexpected_dtype(x1, x2)
 
 
 def _cdist_shape(x1, x2, p, compute_mode):
@@ -146,8 +149,6 @@ def _cdist_shape(x1, x2, p, compute_mode):
 )
 def cdist_forward(x1, x2, p, compute_mode):
     _check_cdist(x1, x2, p)
-    if is_narrow(x1.dtype):
-        raise no_kernel("cdist", x1)
     many = x1.shape[-2] > _EXACT_UP_TO or x2.shape[-2] > _EXACT_UP_TO
     if p == 2 and (compute_mode == 1 or (compute_mode in (None, 0) and many)):
         squares = np.add.reduce(x1 * x1, -1)[..., :, None] + np.add.reduce(x2 * x2, -1)[..., None, :]

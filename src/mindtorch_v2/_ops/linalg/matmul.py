@@ -231,7 +231,7 @@ def _check_bmm(self, mat2, added=None):
             "Expected size for first two dimensions of batch2 tensor to be: "
             f"[{self.shape[0]}, {self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
         )
-    if added is not None and not added.dtype == self.dtype == mat2.dtype:
+    if added is not None and added.dtype != self.dtype:
         raise RuntimeError(
             f"Input dtypes must be the same, got: input {cpp_name(added)}, batch1: {cpp_name(self)}, batch2: {cpp_name(mat2)}"
         )
@@ -310,7 +310,7 @@ def baddbmm(self, batch1, batch2, beta, alpha):
         _has_dim(batch2, 2)
     _check_bmm(batch1, batch2, self)
     if not batch1.size or not batch2.size:
-        return _without_product(self, (*batch1.shape[:2], batch2.shape[2]), beta)
+        return _without_product(self, (*batch1.shape[:2], batch2.shape[2]), beta).astype(batch2.dtype, copy=False)
     return _plus(self, product(batch1, batch2, "baddbmm"), beta, alpha)
 
 

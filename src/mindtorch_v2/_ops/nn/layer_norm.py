@@ -151,6 +151,8 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     tensor([[2.]])
     """
     _check_layer_norm(input, normalized_shape, weight, bias)
+    if not input.flags.c_contiguous:  # the result lies in order, whatever the input
+        input = input.copy("C")
     if (weight is not None and weight.dtype is not input.dtype) or (bias is not None and bias.dtype is not input.dtype):
         check_mixed(input, weight, bias)
     return _layer_norm(input, normalized_shape, weight, bias, eps)

@@ -349,7 +349,8 @@ def mode(self, dim, keepdim):
     _no_elements("mode", self, dim)
     if not self.ndim:
         return self.copy(), np.zeros((), _INT64)
-    need_real("mode_cpu", self)
+    if self.size:
+        need_real("mode_cpu", self)
     order = _order(self, dim, False)
     lines = np.moveaxis(self[positions(order, dim)], dim, -1)
     # How long the run of equal elements is so far; the end of the first longest run is the smallest mode.
