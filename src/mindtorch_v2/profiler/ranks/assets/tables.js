@@ -37,7 +37,7 @@ export const ranksTable = {
     columns.push({ key: "link", title: "Report", value: (row) => (row.link ? 0 : 1), cell: (row) => (row.link ? el("a", { href: row.link, text: "open" }) : el("span", { class: "muted", text: "–" })) });
     const table = new Table({ columns, caption: "Ranks", sort: "ratio", page: 50, details: (row) => rankDetails(job, row.at) });
     root.append(
-      heading("Ranks", "Means over the steps. Own time is what is not exposed communication; others waited is charged to the rank that came last."),
+      heading("Ranks", "Means over the steps. Own time is what is not exposed communication; others waited is charged to the rank that came last, which may have waited for another one itself: see the critical paths."),
       withSearch(this, table, job.rows, (row) => `rank ${row.rank} ${row.host} ${row.source}`, "Search ranks and hosts"),
       table.element,
     );
