@@ -35,7 +35,7 @@ QUICK := $(addprefix tests/mindtorch_v2/,autograd core dispatch func nn optim op
 	$(addprefix profiler/,assembly recording retention store views)) \
 	--deselect tests/mindtorch_v2/ops/test_registry.py::test_second_derivative
 
-.PHONY: help demo test quick test-all lint format bench compare fuzz-programs attack planted soak docs stubs reference site clean interop ecosystem ecosystem-record
+.PHONY: help ranks demo test quick test-all lint format bench compare fuzz-programs attack planted soak docs stubs reference site clean interop ecosystem ecosystem-record
 .NOTPARALLEL:
 
 help:
@@ -53,6 +53,7 @@ help:
 	@echo "make ecosystem-record  write down what they give with TORCH_PYTHON=/path/to/python's torch"
 	@echo "make attack  try to break each promise of docs/reliability.md at length; a line for each, held or broken"
 	@echo "make planted record programs with a known problem and programs without; the advice names each, and nothing else"
+	@echo "make ranks   mtprof ranks on made-up jobs of many ranks: faults named, clocks, engines, CPU a file, merging"
 	@echo "make soak    what takes long: kills, ten million ops, fuzzing, threads (SOAK_MINUTES=30)"
 	@echo "make docs    record the demo and write docs/commands, its pictures and the parity table (needs Chromium)"
 	@echo "make stubs   write the type stubs from the list of ops"
@@ -103,6 +104,13 @@ fuzz-programs: $(RUN)
 
 attack: $(DEV)
 	$(BIN)/python tests/attack/run.py $(ATTACK_ARGS)
+
+ranks: $(DEV)
+	$(BIN)/python benchmarks/ranks.py planted --seeds 50
+	$(BIN)/python benchmarks/ranks.py clocks --seeds 10 --ranks 128
+	$(BIN)/python benchmarks/ranks.py engines --ranks 104
+	$(BIN)/python benchmarks/ranks.py cost --ranks 1000
+	$(BIN)/python benchmarks/ranks.py digests --ranks 10000
 
 planted: $(DEV)
 	$(BIN)/python tests/planted/run.py $(PLANTED_ARGS)

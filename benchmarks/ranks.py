@@ -4,7 +4,7 @@
     python benchmarks/ranks.py clocks --seeds 10       # errors of clocks, and how often the stated one covers them
     python benchmarks/ranks.py cost --ranks 1000       # CPU a file, bytes a digest, merging, memory, the page
     python benchmarks/ranks.py digests --ranks 10000   # merging of many digests
-    python benchmarks/ranks.py engines --ranks 104     # the same bytes in this process, processes, and those of Dask, Ray, MPI, s3
+    python benchmarks/ranks.py engines --ranks 104     # the same bytes in this process, processes, Dask, Ray, MPI, s3: those
                                                        # that are installed
 
 `make ranks` runs them all. Times are CPU time of the process.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import logging
 import os
 import resource
 import shutil
@@ -214,6 +215,7 @@ def _s3(path: str) -> str:
     import s3fs  # noqa: F401
     from moto.server import ThreadedMotoServer
 
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(port=0)
     server.start()
     try:

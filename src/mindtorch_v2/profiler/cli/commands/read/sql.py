@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -14,10 +15,15 @@ from ...._io.terminal import shown
 from ....views.tabular import import_extra, to_arrow
 from ... import reading
 from ...exit_codes import FINE, USAGE, Failure
+from ...progress import CountLine
 
 EXAMPLE = 'mtprof sql profile.mtp "select name, sum(self_ns) / 1e6 ms from events group by name order by ms desc limit 5"'
 
-_TABLES = "tables: events (one row per event, times in ns), averages (one row per key, times in us)"
+_TABLES = (
+    "tables: events (one row per event, times in ns), averages (one row per key, times in us); of a folder of ranks: ranks, "
+    "steps, ops, communications"
+)
+_DIGESTS = ".mtranks"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,14 +42,14 @@ def run(args: argparse.Namespace) -> int:
         import_extra("pyarrow", "sql", "mtprof sql")
     except ImportError as error:
         raise Failure(str(error), USAGE) from None
-    profile = reading.open_recording(args.path)
-    # Statements see these two tables, and neither files nor the network.
+    tables = _job_tables(args.path) if _is_job(args.path) else _recording_tables(args.path)
+    # Statements see these tables, and neither files nor the network.
     connection = duckdb.connect(":memory:", config={"enable_external_access": "false"})
     try:
-        connection.register("events", to_arrow(profile.store))
-        connection.register("averages", to_arrow(profile.key_averages()))
+        for name, table in tables.items():
+            connection.register(name, table)
         if args.columns:
-            for table in ("events", "averages"):
+            for table in tables:
                 names = [row[0] for row in connection.execute(f"describe {table}").fetchall()]
                 print(f"{table}: {', '.join(names)}", file=sys.stderr)
         result = connection.execute(args.query)
@@ -61,6 +67,28 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print_table(header, rows)
     return FINE
+
+
+def _is_job(path: str) -> bool:
+    """Whether the path is of many ranks: a folder of recordings, a pattern, digests, or an address."""
+    return "://" in path or path.endswith(_DIGESTS) or "*" in path or os.path.isdir(path)
+
+
+def _recording_tables(path: str) -> dict[str, Any]:
+    profile = reading.open_recording(path)
+    return {"events": to_arrow(profile.store), "averages": to_arrow(profile.key_averages())}
+
+
+def _job_tables(path: str) -> dict[str, Any]:
+    from ....formats import TraceError
+    from ....ranks import load
+    from ....ranks.tables import job_tables
+
+    with CountLine("reading ranks", "files") as line:
+        try:
+            return job_tables(load(path, progress=line.update))
+        except TraceError as error:
+            raise Failure(str(error)) from None
 
 
 def _plain(cell: Any) -> Any:
