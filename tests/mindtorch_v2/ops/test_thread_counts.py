@@ -26,6 +26,16 @@ def _attention(heads, kv_heads, length, **options):
     return _trained(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **options), *leaves)
 
 
+def _stepped(optimizer, **options):
+    """The weights after two steps of an optimizer."""
+    weight = _leaf(_MANY)
+    stepping = optimizer([weight], lr=0.1, **options)
+    for _ in range(2):
+        weight.grad = torch.randn(_MANY)
+        stepping.step()
+    return [weight]
+
+
 CASES = {
     "gelu": lambda: _trained(F.gelu, _leaf(_MANY)),
     "gelu tanh": lambda: _trained(lambda x: F.gelu(x, approximate="tanh"), _leaf(_MANY)),
@@ -54,6 +64,10 @@ CASES = {
     "layer_norm": lambda: _trained(lambda x, w, b: F.layer_norm(x, (300,), w, b), _leaf(700, 300), _leaf(300), _leaf(300)),
     "layer_norm of one block": lambda: _trained(lambda x, w: F.layer_norm(x, (300,), w), _leaf(100, 300), _leaf(300)),
     "group_norm": lambda: [F.group_norm(torch.randn(8, 32, 30, 30), 4, torch.randn(32), torch.randn(32))],
+    "AdamW": lambda: _stepped(torch.optim.AdamW),
+    "AdamW, fused": lambda: _stepped(torch.optim.AdamW, fused=True, amsgrad=True),
+    "AdamW, foreach": lambda: _stepped(torch.optim.AdamW, foreach=True),
+    "SGD, fused": lambda: _stepped(torch.optim.SGD, fused=True, momentum=0.9, weight_decay=0.1),
     "embedding": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 900, w), _leaf(2000, 64)),
     "embedding of few rows": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 40, w), _leaf(50, 64)),
     "index_add": lambda: [torch.randn(900, 100).index_add(0, torch.arange(2000) % 700, torch.randn(2000, 100))],

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._core.tensor import storage_of
 from ..._dispatch.registry import composite
+from .._support.blockwise import BLOCK, in_blocks, splits
 
 _SCALING = "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()"
 
@@ -29,6 +30,14 @@ def _unscaled(grad, grad_scale):
 def _written(*tensors):
     for tensor in tensors:
         storage_of(tensor).version += 1
+
+
+def in_place(update, weights, *others):
+    """Call `update` with arrays that it changes in place, block by block where they are large."""
+    if weights.size > BLOCK and splits(weights, *others):
+        in_blocks(update, weights, *others)
+    else:
+        update(weights, *others)
 
 
 def _number(value):
@@ -62,23 +71,25 @@ def _fused_sgd(
     if _skipped(found_inf):
         return
     rate = _number(lr)
-    for i, param in enumerate(self):
-        grad = _unscaled(grads[i], grad_scale)
+
+    def update(weights, grad, buffer=None):
         if maximize:
             grad = -grad
         if weight_decay != 0:
-            grad = grad + param._array * weight_decay
-        if momentum != 0:
-            buffer = momentum_buffer_list[i]._array
+            grad = grad + weights * weight_decay
+        if buffer is not None:
             if is_first_step:
                 buffer[...] = grad
             else:
                 buffer *= momentum
                 buffer += grad * (1 - dampening)
             grad = grad + buffer * momentum if nesterov else buffer
-            _written(momentum_buffer_list[i])
-        param._array[...] -= grad * rate
-        _written(param)
+        weights -= grad * rate
+
+    for i, param in enumerate(self):
+        states = [momentum_buffer_list[i]] if momentum != 0 else []
+        in_place(update, param._array, _unscaled(grads[i], grad_scale), *[state._array for state in states])
+        _written(param, *states)
 
 
 _with_tensor_rate(
@@ -90,6 +101,41 @@ _with_tensor_rate(
 
 
 # ---------------------------------------------------------------- Adam
+
+
+class _AdamUpdate:
+    """A step of Adam or, decoupled, AdamW: called with a block of the weights, the gradient and the states."""
+
+    def __init__(self, rate, beta1, beta2, weight_decay, eps, maximize, decoupled, step):
+        self.rate, self.beta1, self.beta2, self.eps = rate, beta1, beta2, eps
+        self.weight_decay, self.maximize, self.decoupled = weight_decay, maximize, decoupled
+        self.root = math.sqrt(1 - beta2**step)
+        self.step_size = rate / (1 - beta1**step)
+
+    def __call__(self, weights, grad, mean, square, largest=None):
+        if self.maximize:
+            grad = -grad
+        if self.weight_decay != 0:
+            if self.decoupled:
+                weights *= 1 - self.rate * self.weight_decay
+            else:
+                grad = grad + weights * self.weight_decay
+        scratch = np.asarray(np.subtract(grad, mean))
+        scratch *= 1 - self.beta1
+        mean += scratch
+        square *= self.beta2
+        np.multiply(grad, grad, out=scratch)
+        scratch *= 1 - self.beta2
+        square += scratch
+        if largest is not None:
+            np.maximum(largest, square, out=largest)
+            square = largest
+        np.sqrt(square, out=scratch)
+        scratch /= self.root
+        scratch += self.eps
+        np.divide(mean, scratch, out=scratch)
+        scratch *= self.step_size
+        weights -= scratch
 
 
 def _fused_adam(decoupled):
@@ -114,32 +160,12 @@ def _fused_adam(decoupled):
             return
         rate = _number(lr)
         for i, param in enumerate(self):
-            weights = param._array
             grad = _unscaled(grads[i], grad_scale)
-            if maximize:
-                grad = -grad
-            if weight_decay != 0:
-                if decoupled:
-                    weights *= 1 - rate * weight_decay
-                else:
-                    grad = grad + weights * weight_decay
+            states = [exp_avgs[i], exp_avg_sqs[i], *([max_exp_avg_sqs[i]] if amsgrad else [])]
             step = state_steps[i]._array.item()
-            mean, square = exp_avgs[i]._array, exp_avg_sqs[i]._array
-            mean += (grad - mean) * (1 - beta1)
-            square *= beta2
-            square += grad * grad * (1 - beta2)
-            if amsgrad:
-                largest = max_exp_avg_sqs[i]._array
-                np.maximum(largest, square, out=largest)
-                _written(max_exp_avg_sqs[i])
-                square = largest
-            scale = np.sqrt(square)
-            scale /= math.sqrt(1 - beta2**step)
-            scale += eps
-            np.divide(mean, scale, out=scale)
-            scale *= rate / (1 - beta1**step)
-            weights -= scale
-            _written(param, exp_avgs[i], exp_avg_sqs[i])
+            update = _AdamUpdate(rate, beta1, beta2, weight_decay, eps, maximize, decoupled, step)
+            in_place(update, param._array, grad, *[state._array for state in states])
+            _written(param, *states)
 
     return run
 
