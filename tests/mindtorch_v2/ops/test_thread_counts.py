@@ -63,6 +63,9 @@ CASES = {
     "conv_transpose2d": lambda: _trained(lambda x, w: F.conv_transpose2d(x, w), _leaf(3, 16, 40, 40), _leaf(16, 16, 3, 3)),
     "layer_norm": lambda: _trained(lambda x, w, b: F.layer_norm(x, (300,), w, b), _leaf(700, 300), _leaf(300), _leaf(300)),
     "layer_norm of one block": lambda: _trained(lambda x, w: F.layer_norm(x, (300,), w), _leaf(100, 300), _leaf(300)),
+    "batch_norm": lambda: _trained(
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), _leaf(9, 64, 31, 31), _leaf(64), _leaf(64)
+    ),
     "group_norm": lambda: [F.group_norm(torch.randn(8, 32, 30, 30), 4, torch.randn(32), torch.randn(32))],
     "AdamW": lambda: _stepped(torch.optim.AdamW),
     "AdamW, fused": lambda: _stepped(torch.optim.AdamW, fused=True, amsgrad=True),

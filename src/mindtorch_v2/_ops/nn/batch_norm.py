@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._core import parallel
 from ..._dispatch.errors import torch_error
 from ..._dispatch.facts import Layout
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import channel_dots, channel_sums
+from .._support.blockwise import BLOCK
 from .._support.common import home_of, like_first, normal_dim
 from .._support.double_backward import asked_for, backward_of_backward
 from .._support.elementwise import need_float
@@ -15,6 +17,11 @@ from .._support.flops import per_element
 from .._support.half import in_float32
 from ._norm_dtypes import check_mixed
 from .layer_norm import normalized_in_ops
+
+# Up to here BLAS computes on one thread by itself.
+_FEW = 8192
+# Of more elements than this, channels are taken in blocks; below, the copies that blocks need cost more than they gain.
+_MANY = 1 << 19
 
 
 def _channels(input):
@@ -79,32 +86,51 @@ native_batch_norm = op(
 )
 
 
+def _each_part(planes, work):
+    """Call `work` with slices of the channels, of a large array on several threads, of a small one with all of them."""
+    channels = planes.shape[1]
+    if planes.size <= _FEW:
+        work(slice(0, channels))
+    else:
+        parallel.blocks(channels, max(1, BLOCK * channels // planes.size) if planes.size > _MANY else channels, work)
+
+
 def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     kind = input.dtype
     planes = _planes(input)
+    count = input.size // max(input.shape[1], 1)
+    result = np.empty(planes.shape, kind)
     if training:
-        count = input.size // max(input.shape[1], 1)
-        mean = channel_sums(planes)
-        mean /= kind.type(count)
-        normal = np.subtract(planes, mean[:, None])
-        variance = channel_dots(normal, normal)
-        variance /= kind.type(count)
-        invstd = _inverse(variance, eps)
-        if running_mean is not None:
-            running_mean *= 1 - momentum
-            running_mean += momentum * mean
-        if running_var is not None:
-            running_var *= 1 - momentum
-            running_var += (momentum * count / (count - 1) if count > 1 else momentum) * variance
-        saved = mean, invstd
+        mean, variance = np.empty(input.shape[1], kind), np.empty(input.shape[1], kind)
     else:
-        invstd = _inverse(running_var, eps).astype(kind, copy=False)
-        normal = np.subtract(planes, running_mean.astype(kind, copy=False)[:, None])
-        saved = np.zeros(0, kind), np.zeros(0, kind)
-    normal *= (invstd if weight is None else invstd * weight)[:, None]
-    if bias is not None:
-        normal += bias[:, None]
-    return normal.reshape(input.shape), *saved
+        mean, variance = running_mean.astype(kind, copy=False), running_var
+
+    def work(part):
+        if training:
+            mean[part] = channel_sums(planes[:, part])
+            mean[part] /= kind.type(count)
+        normal = np.subtract(planes[:, part], mean[part, None])
+        if training:
+            variance[part] = channel_dots(normal, normal)
+            variance[part] /= kind.type(count)
+        scale = _inverse(variance[part], eps).astype(kind, copy=False)
+        factor = (scale if weight is None else scale * weight[part])[:, None]
+        if bias is None:
+            np.multiply(normal, factor, result[:, part])
+        else:
+            np.multiply(normal, factor, normal)
+            np.add(normal, bias[part, None], result[:, part])
+
+    _each_part(planes, work)
+    if not training:
+        return result.reshape(input.shape), np.zeros(0, kind), np.zeros(0, kind)
+    if running_mean is not None:
+        running_mean *= 1 - momentum
+        running_mean += momentum * mean
+    if running_var is not None:
+        running_var *= 1 - momentum
+        running_var += (momentum * count / (count - 1) if count > 1 else momentum) * variance
+    return result.reshape(input.shape), mean, _inverse(variance, eps)
 
 
 def _batch_norm_grad(g, input, weight, running_mean, running_var, training, eps, result1, result2, needs):
@@ -202,23 +228,32 @@ def native_batch_norm_backward(
     mean = save_mean if train else running_mean.astype(kind, copy=False)
     invstd = save_invstd if train else _inverse(running_var, eps).astype(kind, copy=False)
     empty = np.zeros(0, kind)
-    sums = channel_sums(grads) if output_mask[2] or (output_mask[0] and train) else empty
-    centered, dots = None, empty
-    if output_mask[1] or (output_mask[0] and train):
-        centered = np.subtract(planes, mean[:, None])
-        dots = channel_dots(grads, centered)
-        dots *= invstd
-    grad_input = empty
-    if output_mask[0]:
-        scale = invstd if weight is None else invstd * weight
-        grad = np.multiply(grads, scale[:, None])
+    through_statistics = output_mask[0] and train
+    sums, dots = np.empty(input.shape[1], kind), np.empty(input.shape[1], kind)
+    result = np.empty(planes.shape, kind) if output_mask[0] else empty
+    count = kind.type(max(input.size // max(input.shape[1], 1), 1))
+
+    def work(part):
+        g, centered = grads[:, part], None
+        if output_mask[2] or through_statistics:
+            sums[part] = channel_sums(g)
+        if output_mask[1] or through_statistics:
+            centered = np.subtract(planes[:, part], mean[part, None])
+            dots[part] = channel_dots(g, centered)
+            dots[part] *= invstd[part]
+        if not output_mask[0]:
+            return
+        scale = invstd[part] if weight is None else invstd[part] * weight[part]
+        grad = np.multiply(g, scale[:, None], result[:, part])
         if train:
             # (g - mean(g) - x̂ mean(g x̂)) scale, with the last two factors of each term taken together.
-            share = scale / kind.type(max(input.size // max(input.shape[1], 1), 1))
-            centered *= (dots * invstd * share)[:, None]
-            centered += (sums * share)[:, None]
-            grad -= centered
-        grad_input = grad.reshape(input.shape)
+            share = scale / count
+            np.multiply(centered, (dots[part] * invstd[part] * share)[:, None], centered)
+            np.add(centered, (sums[part] * share)[:, None], centered)
+            np.subtract(grad, centered, grad)
+
+    _each_part(planes, work)
+    grad_input = result.reshape(input.shape) if output_mask[0] else empty
     return grad_input, dots if output_mask[1] else empty, sums if output_mask[2] else empty
 
 
