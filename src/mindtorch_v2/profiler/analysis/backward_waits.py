@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from ..store import tree
+from ..store.intervals import Intervals
 from ..store.store import EventStore
-from .intervals import Intervals
 
 _BETWEEN_NODES_NS = 1_000_000
 _WAITING = (observer.SCOPE, observer.STEP, observer.PYTHON, observer.MODULE)

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from ..analysis.intervals import Intervals
 from ..retention.stats import BINS, LOG_GROWTH
 from ..store import tree
 from ..store.derived import STEP_PREFIX
+from ..store.intervals import Intervals
 from .collectives import OP_KINDS, Collectives, Group, device_rows, find_collectives
 from .recorded_rows import Numbers, RecordedRows
 

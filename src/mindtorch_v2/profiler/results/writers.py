@@ -28,6 +28,7 @@ _WRITERS: dict[str, _Entry] = {
     "csv": _Entry("..formats.csv_file", ".csv"),
     "parquet": _Entry("..formats.parquet_file", ".parquet"),
     "html": _Entry("..report.html", ".html"),
+    "ascend": _Entry("..formats.ascend.export", "_ascend_pt"),
     "event_list": _Entry("..exporters.event_list"),
     "stacks": _Entry("..exporters.stacks"),
 }

@@ -241,7 +241,21 @@ def _parquet(path, store):
     assert parquet.read_table(path).num_rows == len(store)
 
 
+def _ascend(path, store):
+    output = path / "ASCEND_PROFILER_OUTPUT"
+    found = {event["name"] for event in _json_file(output / "trace_view.json", store)}
+    assert {_paired(name) for name in NAMES} <= found
+    for table in output.glob("*.csv"):
+        text = table.read_bytes().decode()
+        assert not unprintable(text, "\r\n\t")
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+        assert {len(row) for row in rows} == {len(rows[0])}
+        assert not any(FORMULA.match(cell) and not cell.lstrip("-").isdigit() for row in rows for cell in row)
+    assert {_paired(name) for name in NAMES} <= set(load(path).store.names)
+
+
 READERS = {
+    "ascend": _ascend,
     "chrome": _chrome,
     "saved": _saved,
     "perfetto": _perfetto,

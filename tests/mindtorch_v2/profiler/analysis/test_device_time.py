@@ -7,9 +7,9 @@ import pytest
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler.analysis.device import summary as device_time
-from mindtorch_v2.profiler.analysis.intervals import Intervals
 from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.formats import saved
+from mindtorch_v2.profiler.store.intervals import Intervals
 from mindtorch_v2.profiler.store.store import EventStore, RowDetails
 
 CUDA, NPU = 1, 20

@@ -13,6 +13,8 @@ from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import TraceError, load
 from mindtorch_v2.profiler.analysis.device.summary import device_summaries
 from mindtorch_v2.profiler.cli.main import main
+from mindtorch_v2.profiler.results import writers
+from mindtorch_v2.profiler.store.store import EventStore
 
 FORMS = {"text": folders.text_folder, "database": folders.database_folder}
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -94,12 +96,85 @@ def test_it_survives_saving_and_conversion(loaded, tmp_path):
         assert work == [(store.names[store.name[row]], int(store.duration[row])) for row in np.flatnonzero(store.is_work)]
 
 
+def facts(store):
+    """Everything of a recording that both of its forms tell."""
+    rows = [
+        (store.names[name], int(kind), int(start), int(end), store.threads[tid].ident, int(step))
+        for name, kind, start, end, tid, step in zip(
+            store.name, store.kind, store.start, store.end, store.tid, store.step, strict=True
+        )
+    ]
+    launched = [
+        (store.names[store.name[row]], store.names[store.name[store.launcher[row]]]) for row in np.flatnonzero(store.is_work)
+    ]
+    inputs = [store.input_infos[at].dims for at in store.shapes if at >= 0]
+    stacks = [tuple(store.stacks[at]) for at in store.call_stack if at >= 0]
+    memory = [column.tolist() for column in (store.mem_time, store.mem_bytes, store.mem_total, store.mem_reserved)]
+    return sorted(rows), sorted(launched), inputs, stacks, memory
+
+
+def test_a_folder_that_is_written_is_read_as_it_was(loaded, tmp_path):
+    folder = tmp_path / "written_ascend_pt"
+    loaded.export("ascend", folder)
+    again = load(folder)
+    assert again.recovery.intact, again.recovery
+    assert facts(again.store) == facts(loaded.store)
+    assert again.store.metadata["distributedInfo"] == loaded.store.metadata["distributedInfo"]
+    kernels = (folder / OUTPUT / "kernel_details.csv").read_text().splitlines()
+    assert [line.split(",")[2] for line in kernels[1:]] == [*(kernel[0] for kernel in folders.KERNELS), folders.COLLECTIVE[0]]
+    steps = (folder / OUTPUT / "step_trace_time.csv").read_text().splitlines()[1].split(",")
+    # Computing, exposed, overlapped, communication, free, from the first to the last work, bubble, exposed, before the first.
+    assert steps == ["7", "10.294", "20.001", "0.000", "20.001", "29.706", "60.001", "0.000", "20.001", "10.000"]
+    with pytest.raises(FileExistsError, match="a folder is not written over"):
+        loaded.export("ascend", folder)
+
+
+def test_a_recording_of_this_project_becomes_a_folder(tmp_path):
+    """Ranges stay ranges, though these folders have one category for them and for ops."""
+    rows = [
+        {"name": "my block", "kind": observer.SCOPE, "start": 0, "end": 9_000},
+        {"name": "aten::mm", "start": 1_000, "end": 5_000, "correlation": -1},
+        {"name": "launch", "kind": observer.RUNTIME, "start": 2_000, "end": 2_500, "correlation": 1},
+        {
+            "name": "Mm",
+            "kind": observer.KERNEL,
+            "start": 3_000,
+            "end": 8_000,
+            "device_type": 20,
+            "device_index": 0,
+            "stream": 0,
+            "correlation": 1,
+            "launch_thread": 1,
+            "launch_ns": 2_000,
+        },
+    ]
+    store = EventStore.from_rows(rows, pid=99, wall_start_ns=folders.BASE, options={"use_device": "npu"})
+    writers.get("ascend")(store, tmp_path / "own_ascend_pt")
+    again = load(tmp_path / "own_ascend_pt")
+    assert rows_of(again.store, observer.SCOPE) == [("my block", 0, 9_000)]
+    assert rows_of(again.store, observer.KERNEL) == [("Mm", 3_000, 8_000)]
+    assert {average.key: average.self_device_time_total for average in again.key_averages()}["aten::mm"] == 5
+
+
+def test_a_folder_that_cannot_be_written_leaves_nothing(loaded, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        loaded.export("ascend", tmp_path / "nowhere" / "x_ascend_pt")
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "x_ascend_pt").write_text("a file")
+    with pytest.raises(FileExistsError):
+        loaded.export("ascend", tmp_path / "closed" / "x_ascend_pt")
+    assert [path.name for path in (tmp_path / "closed").iterdir()] == ["x_ascend_pt"]
+
+
 def test_commands_take_folders(tmp_path, capsys):
     folder = folders.text_folder(tmp_path / "host_ascend_pt")
     assert main(["device", str(folder)]) == 0
     assert "npu:3: busy" in capsys.readouterr().out
     assert main(["table", str(folder)]) == 0
     assert "Self NPU" in capsys.readouterr().out
+    assert main(["convert", str(folder), "--to", "chrome", "-o", str(tmp_path / "x.json")]) == 0
+    assert main(["convert", str(tmp_path / "x.json"), "-o", str(tmp_path / "back_ascend_pt")]) == 0
+    assert rows_of(load(tmp_path / "back_ascend_pt").store, observer.KERNEL)[0] == ("trans_TransData_0", 10_000, 12_541)
 
 
 def test_parts_of_a_folder_are_opened_too(tmp_path):

@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ...._dispatch import observer
+from ...store.intervals import Intervals
 from ...store.store import EventStore
-from ..intervals import Intervals
 from ._evidence import Rows, passes
 
 _BUSY = 0.9  # of the time: from there on the device is what limits a program

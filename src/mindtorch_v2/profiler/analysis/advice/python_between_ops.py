@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...._dispatch import observer
+from ...store.intervals import Intervals
 from ...store.store import EventStore
 from ..findings import Finding, duration
-from ..intervals import Intervals
 from ..source.line_times import line_times
 from ..source.places import parsed
 from ..steps import main_thread

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from ...._dispatch import observer
 from ...store import tree
+from ...store.intervals import Intervals
 from ...store.store import EventStore
 from ...views.columns import device_text
 from ...views.events import DeviceType
-from ..intervals import Intervals
 from ..steps import steps
 
 _DEVICES = tuple(device.name for device in DeviceType)  # by torch's number

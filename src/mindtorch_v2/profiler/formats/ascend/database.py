@@ -86,6 +86,8 @@ class _Database:
             if isinstance(name, str) and '"' not in name
         }
         self.texts: dict[Any, str] = dict(self.rows("STRING_IDS", "id", "value"))
+        self._thread = next((thread for (thread,) in self.rows("PYTORCH_API", "globalTid") if type(thread) is int), 0)
+        self._process = self._thread >> 32
 
     def has(self, table: str) -> bool:
         """Whether there is such a table."""
@@ -149,11 +151,10 @@ class _Database:
         return {chain: ";\r\n".join(text for _, text in sorted(by_depth.items())) for chain, by_depth in frames.items()}
 
     def _steps(self) -> Iterator[Event]:
-        thread = next((row[0] for row in self.rows("PYTORCH_API", "globalTid")), 0)
         known = {self.text(row[0]) for row in self.rows("PYTORCH_API", "name")}
         for number, start, end in self.rows("STEP_TIME", "id", "startNs", "endNs"):
             name = f"ProfilerStep#{number}"
-            event = None if name in known else self._span("STEP_TIME", name, start, end, thread)
+            event = None if name in known else self._span("STEP_TIME", name, start, end, self._thread)
             if event is not None:
                 yield {**event, "cat": "cpu_op"}
 
@@ -196,8 +197,9 @@ class _Database:
                 args["bytes"] = copied[task]
             event = self._device_span("TASK", name, (start, end), device, stream, connection)
             if event is not None:
-                of_collective = category is None or (task in collective_tasks and not known)
-                yield {**event, "cat": kinds.TASK if of_collective else category, "args": {**event["args"], **args}}
+                if category is None or (task in collective_tasks and not known):
+                    category, event["pid"] = kinds.TASK, kinds.process(self._process, kinds.HARDWARE, device)
+                yield {**event, "cat": category, "args": {**event["args"], **args}}
 
     def _kernels(self) -> dict[Any, _Task]:
         kernels: dict[Any, _Task] = {}
@@ -251,7 +253,6 @@ class _Database:
         }
 
     def _memory(self) -> Iterator[Event]:
-        thread = next((row[0] for row in self.rows("PYTORCH_API", "globalTid")), 0)
         ends: list[Callable[[str], str]] = [str, lambda column: column.replace("allocation", "release")]
         columns = ["allocationTime", "allocationTotalAllocated", "allocationTotalReserved"]
         wanted = [end(column) for end in ends for column in columns]
@@ -259,7 +260,7 @@ class _Database:
             for sign, (time, allocated, reserved) in ((1, values[:3]), (-1, values[3:])):
                 if time is None:
                     continue
-                event = self._span("OP_MEMORY", "[memory]", time, time, thread)
+                event = self._span("OP_MEMORY", "[memory]", time, time, self._thread)
                 if event is None or type(size) is not int:
                     continue
                 args = {"Bytes": sign * size, "Addr": block, "Device Type": _NPU, "Device Id": device}

@@ -23,10 +23,16 @@ _KERNEL = re.compile(r"(KERNEL_)?(AI_?(CORE|VECTOR_CORE|VECTOR|VEC|V|C|CPU)|MIX_
 _COPY = frozenset({"PCIE_DMA_SQE", "SDMA_SQE", "MEMCPY_ASYNC"})
 _FILL = frozenset({"MEMSET_ASYNC"})
 
+SCOPE_ARGUMENT = "Scope"  # of ranges in folders that are written here, so that reading them tells ranges from ops
 # Ranges of torch and of users have the category of ops, too; these are known by name.
 _RANGES = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)", "DistributedDataParallel.")
 
 _COLLECTIVE = re.compile(r"hcom_([A-Za-z]+)__([0-9a-z]+)_([0-9]+)_[0-9]+")
+
+
+def process(host: int, place: int, device: int) -> int:
+    """The id of one of CANN's processes."""
+    return host << 10 | place << 5 | device
 
 
 def place_of(process: int) -> int:

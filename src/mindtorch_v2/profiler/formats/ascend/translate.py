@@ -86,6 +86,8 @@ class Translator:
         if not isinstance(args, dict):
             return event
         args = event["args"] = dict(args)
+        if args.pop(kinds.SCOPE_ARGUMENT, None) == "user_annotation":
+            event["cat"] = "user_annotation"
         if isinstance(args.get("Input Dims"), str):
             args["Input Dims"] = [_sizes(text) for text in args["Input Dims"].split(_SEPARATOR)]
         if isinstance(args.get("Input type"), str):
