@@ -193,14 +193,13 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "while the main thread waits in Python holds it up. An op counts with all that it called and launched; the cost of "
         "recording is part of the times.\n\n"
         "`mtprof run --virtual-speedup aten::gelu=2x train.py` checks such a prediction in a real run, as a causal profiler "
-        "does: it records nothing, and in every second step makes all *but* the op twice as slow, by waiting after it, and "
-        "halves the time. Steps with and without take turns, so that a machine whose speed changes misleads neither; the "
-        "result is the lower quartile of each, with an interval. The thread that runs the script is slowed down, not others "
-        "and not devices.\n\n"
-        "One such check: a program of two ops that sleep for 60 and 80 ms, the first 2x faster, on a machine with much other "
-        "work. Predicted -21.9 %, measured -18.4 % (95 % interval -22.0 % to -17.4 %) in 24 steps. With shorter steps and "
-        "real ops on that machine it was off by 10 % of the step and more, and so was a control with an op that never runs, "
-        "which should give 0 %: check with such a control first, on a machine that does nothing else.",
+        "does: it records nothing, and in every third step makes all *but* the op twice as slow, by waiting after it, and "
+        "halves the time. In another third everything is slowed down, the op as well: the two differ by what the faster op "
+        "saves, and what it costs to listen to ops or to run after a wait is in both. The last third runs as it is. The kinds "
+        "take turns, so that a machine whose speed changes misleads none; the result is the lower quartile of each, with an "
+        "interval. The thread that runs the script is slowed down, not others and not devices. Check with a control first: "
+        "`--virtual-speedup nothing=2x` is refused, since no such op ran, but an op that takes next to no time should give "
+        "next to 0 %.",
         ["what-if", PROFILE, "--op", "aten::gelu", "--op", "aten::gelu_backward"],
     ),
     "roofline": (

@@ -1,12 +1,15 @@
 """Runs a script as if an op were faster: all else is made slower, and the clock is read accordingly.
 
 With an op to be twice as fast, everything outside of it takes twice as long, by waiting after it, and a step's time is halved.
-So what the program does while the op runs, and what waits for it, shows in the result, as in a causal profiler. Steps with and
-without take turns, so that a machine whose speed changes misleads neither.
+So what the program does while the op runs, and what waits for it, shows in the result, as in a causal profiler. To listen to
+ops costs time, and a program that waits finds its caches colder, so there are three kinds of steps: as they are, all slowed
+down, and all but the op. The last two differ by what the faster op saves, and that is taken off the first. They take turns, so
+that a machine whose speed changes misleads none.
 """
 
 from __future__ import annotations
 
+import enum
 import time
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -14,7 +17,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from ..analysis.comparison.evidence import typical
@@ -26,13 +28,25 @@ _BOOTSTRAPS = 2000
 _CONFIDENCE = 0.95
 
 
+class Kind(enum.Enum):
+    """What is done to a step."""
+
+    AS_IS = "as it is"
+    ALL_SLOWED = "all of it slowed down"
+    OTHERS_SLOWED = "all but the op slowed down"
+
+
+_TURNS = tuple(Kind)
+FEWEST_STEPS = _WARM_UP + 5 * len(_TURNS)
+
+
 class Outcome(NamedTuple):
     """Typical times of a step in nanoseconds, as it is and with the faster op, and their ratio with its confidence interval.
 
     Typical is the lower quartile: other work on a machine only makes steps slower.
     """
 
-    steps: tuple[int, int]
+    steps: tuple[int, ...]  # of each kind
     as_is_ns: float
     virtual_ns: float
     ratio: float
@@ -43,7 +57,7 @@ class Outcome(NamedTuple):
         return (
             f"a step takes {duration(self.as_is_ns)}, and would take {duration(self.virtual_ns)}: {self.ratio - 1:+.1%} "
             f"({_CONFIDENCE:.0%} interval {self.low - 1:+.1%} to {self.high - 1:+.1%}; "
-            f"{self.steps[0]} and {self.steps[1]} steps)"
+            f"{self.steps[0]} steps as they are, {self.steps[1]} slowed down, {self.steps[2]} but for the op)"
         )
 
 
@@ -54,8 +68,10 @@ class Slowdown:
         self._pattern, self._factor, self._clock, self._wait = pattern, factor, clock, wait
         self._chosen: dict[int, bool] = {}  # by op; a script may declare its own, so they are looked up when they run
         self.active = False
+        self.spares = True  # whether the ops are not slowed down
         self._inside = 0  # of how many of the ops
         self._since = clock()
+        self._late = 0  # by how much the waiting so far was too long
 
     def op_started(self, op: int, args: tuple[Any, ...]) -> bool:
         """Before an op: wait for what was before it."""
@@ -63,8 +79,9 @@ class Slowdown:
         chosen = self._chosen.get(op)
         if chosen is None:
             chosen = self._chosen[op] = fnmatchcase(observer.op_names[op], self._pattern)
-        self._inside += chosen
-        return chosen
+        spared = chosen and self.spares
+        self._inside += spared
+        return spared
 
     def op_ended(self, op: int, started: bool, result: Any) -> None:
         """After an op: wait for it, unless it is one of those that are to be faster, or part of one."""
@@ -78,8 +95,10 @@ class Slowdown:
         """Wait for the time since the last call, as much longer as it is to take."""
         now = self._clock()
         if self.active and not self._inside:
-            self._wait(int((now - self._since) * (self._factor - 1)))
+            until = now + int((now - self._since) * (self._factor - 1)) - self._late
+            self._wait(max(0, until - now))
             now = self._clock()
+            self._late = now - until
         self._since = now
 
     @property
@@ -88,8 +107,9 @@ class Slowdown:
         return any(self._chosen.values())
 
     def reset(self) -> None:
-        """Forget ops that ended by an exception."""
-        self._inside = 0
+        """Forget ops that ended by an exception, and the waiting of the step before."""
+        self._inside = self._late = 0
+        self._since = self._clock()
 
 
 class SpeedupSession:
@@ -108,18 +128,23 @@ class SpeedupSession:
         self._listener = Slowdown(pattern, factor, clock, partial(wait_for, clock=clock) if wait is None else wait)
         self._handle: Handle | None = None
         self._began = 0
+        self._runs = False
+        self._kind = Kind.ALL_SLOWED  # of the warm-up, which meets the ops
         self.steps = 0
-        self._times: dict[bool, list[float]] = {False: [], True: []}
+        self._times: dict[Kind, list[float]] = {kind: [] for kind in Kind}
 
     def start(self) -> None:
         """Begin, before the script does."""
         self._handle = self._every_step(self._stepped)
         observer.add_op_listener(self._listener)
+        self._runs = True
         self._began = self._clock()
 
     def stop(self) -> None:
         """End, however the script ended."""
-        observer.remove_op_listener(self._listener)
+        self._runs = False
+        if self._kind is not Kind.AS_IS:
+            observer.remove_op_listener(self._listener)
         if self._handle is not None:
             self._handle.remove()
 
@@ -135,32 +160,44 @@ class SpeedupSession:
 
     def _stepped(self) -> None:
         listener = self._listener
-        listener.catch_up()
+        if self._kind is not Kind.AS_IS:
+            listener.catch_up()
         now = self._clock()
         self.steps += 1
         if self.steps > _WARM_UP:
-            spent = (now - self._began) / (self.factor if listener.active else 1)
-            self._times[listener.active].append(spent)
+            self._times[self._kind].append((now - self._began) / (1 if self._kind is Kind.AS_IS else self.factor))
+        if self.steps >= _WARM_UP:
+            self._begin(_TURNS[(self.steps - _WARM_UP) % len(_TURNS)])
         listener.reset()
-        listener.active = self.steps >= _WARM_UP and not listener.active
         self._began = self._clock()
+
+    def _begin(self, kind: Kind) -> None:
+        """Have the next step be of a kind."""
+        if self._runs and self._kind is not Kind.AS_IS and kind is Kind.AS_IS:
+            observer.remove_op_listener(self._listener)
+        elif self._runs and self._kind is Kind.AS_IS and kind is not Kind.AS_IS:
+            observer.add_op_listener(self._listener)
+        self._kind = kind
+        self._listener.active = kind is not Kind.AS_IS
+        self._listener.spares = kind is Kind.OTHERS_SLOWED
 
     def outcome(self) -> Outcome | None:
         """What came out; None with fewer than five steps of each kind."""
-        a, b = (np.array(self._times[kind]) for kind in (False, True))
-        if min(len(a), len(b)) < 5:
+        times = [np.array(self._times[kind]) for kind in _TURNS]
+        if min(map(len, times)) < 5:
             return None
         random = np.random.default_rng(0)
-        ratios = np.sort(_drawn(b, random) / _drawn(a, random))
+        ratios = _ratio(*(typical(random.choice(part, (_BOOTSTRAPS, len(part)))) for part in times))
         tail = (1 - _CONFIDENCE) / 2
         low, high = np.quantile(ratios, [tail, 1 - tail])
-        before, after = float(typical(a)), float(typical(b))
-        return Outcome((len(a), len(b)), before, after, after / before, float(low), float(high))
+        as_is, all_slowed, others_slowed = (typical(part) for part in times)
+        ratio = float(_ratio(as_is, all_slowed, others_slowed))
+        return Outcome(tuple(map(len, times)), float(as_is), float(as_is) * ratio, ratio, float(low), float(high))
 
 
-def _drawn(times: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.float64]:
-    """Typical times of steps drawn with replacement."""
-    return typical(random.choice(times, (_BOOTSTRAPS, len(times))))
+def _ratio(as_is: Any, all_slowed: Any, others_slowed: Any) -> Any:
+    """A step's time with the faster op over that without: what sparing the op saved, off the step as it is."""
+    return (as_is - (all_slowed - others_slowed)) / as_is
 
 
 def wait_for(ns: int, clock: Callable[[], int]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler.analysis.what_if import WhatIf
 from mindtorch_v2.profiler.cli.main import main as mtprof
-from mindtorch_v2.profiler.cli.virtual_speedup import Slowdown, SpeedupSession
+from mindtorch_v2.profiler.cli.virtual_speedup import Kind, Slowdown, SpeedupSession
 from mindtorch_v2.profiler.formats import saved
 from mindtorch_v2.profiler.store.store import EventStore
 
@@ -142,6 +142,36 @@ def test_all_but_the_op_is_slowed_down():
     assert (clock.now, listener.met) == (49, True)
 
 
+def test_waiting_that_was_too_long_is_made_up_for():
+    """Each wait takes 3 more than asked for: 10 and 10 and 1 outside of the op are three times as long, 63, with the last 3."""
+    clock = Clock()
+    listener = Slowdown("aten::gelu", 3.0, clock, lambda ns: clock.pass_by(ns + 3 if ns else 0))
+    listener.active = True
+    for spent in (10, 10, 1):
+        clock.pass_by(spent)
+        listener.catch_up()
+    assert clock.now == 63 + 1  # the third wait, of 2, cannot make up for all of the second's 3
+
+
+def test_listening_to_ops_is_not_part_of_the_outcome():
+    """A step of 60 in the op and 40 elsewhere, and 30 for listening, 20 of it elsewhere: twice as fast, it takes 65."""
+    clock = Clock()
+    session = SpeedupSession("aten::gelu", 2.0, lambda function: None, clock, clock.pass_by)
+    target = observer.op_names.index("aten::gelu")
+    for _ in range(30):
+        as_is = session._kind is Kind.AS_IS
+        clock.pass_by(40 if as_is else 60)
+        if as_is:
+            clock.pass_by(60)
+        else:
+            started = session._listener.op_started(target, ())
+            clock.pass_by(70)
+            session._listener.op_ended(target, started, None)
+        session._stepped()
+    found = session.outcome()
+    assert found is not None and (found.as_is_ns, found.virtual_ns) == (100, 65)
+
+
 def test_steps_take_turns_and_the_outcome_is_that_of_the_op(monkeypatch):
     """A step of 60 in the op and 40 elsewhere: twice as fast, it takes 70."""
     clock = Clock()
@@ -166,7 +196,7 @@ def test_steps_take_turns_and_the_outcome_is_that_of_the_op(monkeypatch):
         session._listener.op_ended(target, started, None)
         steps[0]()
     found = session.outcome()
-    assert found is not None and found.steps == (14, 14)
+    assert found is not None and found.steps == (10, 9, 9)
     assert (found.as_is_ns, found.virtual_ns, found.ratio) == (100, 70, 0.7)
 
 
@@ -183,9 +213,9 @@ for _ in range({steps}):
 @pytest.mark.parametrize(
     "steps, what, code, said",
     [
-        (14, "aten::relu=2x", 0, "with aten::relu 2x faster, a step takes"),
-        (5, "aten::relu=2x", 4, "are too few"),
-        (14, "aten::cos=2x", 4, "no op named aten::cos ran"),
+        (17, "aten::relu=2x", 0, "with aten::relu 2x faster, a step takes"),
+        (16, "aten::relu=2x", 4, "16 steps of an optimizer are too few: 17 are needed"),
+        (17, "aten::cos=2x", 4, "no op named aten::cos ran"),
     ],
 )
 def test_run_measures_it(tmp_path, monkeypatch, capsys, steps, what, code, said):

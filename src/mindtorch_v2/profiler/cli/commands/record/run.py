@@ -203,8 +203,8 @@ def write_profile(prof: run_script.Recording, path: str) -> None:
 
 
 def _run_faster(args: argparse.Namespace) -> int:
-    """Run the script with an op made faster in every second step, and print what that does to a step."""
-    from ...virtual_speedup import SpeedupSession  # here, because few runs are of this kind
+    """Run the script with an op made faster in every third step, and print what that does to a step."""
+    from ...virtual_speedup import FEWEST_STEPS, SpeedupSession  # here, because few runs are of this kind
 
     if args.torch:
         raise Failure("--virtual-speedup is for ops of this package, not for those of PyTorch", USAGE)
@@ -217,7 +217,7 @@ def _run_faster(args: argparse.Namespace) -> int:
         print(f"mtprof: no op named {shown(pattern)} ran", file=sys.stderr)
         return outcome.code or NOTHING
     if found is None:
-        print(f"mtprof: {session.steps} steps of an optimizer are too few: 12 are needed", file=sys.stderr)
+        print(f"mtprof: {session.steps} steps of an optimizer are too few: {FEWEST_STEPS} are needed", file=sys.stderr)
         return outcome.code or NOTHING
     print(f"mtprof: with {shown(pattern)} {factor:g}x faster, {found}", file=sys.stderr)
     return outcome.code
