@@ -251,7 +251,12 @@ class _KinetoProfile(ResultsMixin):
         known = self._memory_uses()
         if known is not None:
             store.options["memory_uses"] = encoded_uses(known)
-        writers.get("saved")(store, path, metadata={**self.preset_metadata, **self._metadata})
+        metadata = {**self.preset_metadata, **self._metadata}
+        if "distributedInfo" in metadata:
+            from .exporters.chrome import host_name  # here, because only recordings of a rank need it
+
+            metadata.setdefault("host_name", dumps(host_name()))  # whose clock it is that times were read on
+        writers.get("saved")(store, path, metadata=metadata)
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
         """Write memory in use by category over time: JSON, gzipped, raw events or HTML, by the name's suffix.

@@ -120,7 +120,7 @@ class _TraceWriter:
         fields.update({key: dumps(value) for key, value in store.metadata.items()})
         fields.update(metadata)
         if not brief:
-            fields.setdefault("host_name", dumps(_host_name()))  # a trace that was read has the name of another host
+            fields.setdefault("host_name", dumps(host_name()))  # a trace that was read has the name of another host
         fields["displayTimeUnit"] = '"ms"'
         fields["baseTimeNanoseconds"] = str(self.base_ns)
         text = ",\n".join(f"  {dumps(key)}: {value}" for key, value in fields.items())
@@ -343,7 +343,8 @@ def _blocks(rows: NDArray[Any]) -> Iterator[slice]:
         yield slice(start, min(start + _BLOCK, len(rows)))
 
 
-def _host_name() -> str:
+def host_name() -> str:
+    """The name of this machine, as traces have it."""
     if hasattr(os, "uname"):
         return os.uname().nodename
     import socket  # here, because it takes longer to import than a small trace to write

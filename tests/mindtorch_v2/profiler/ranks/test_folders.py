@@ -167,3 +167,18 @@ def test_a_merged_trace_is_refused_where_nothing_connects_the_ranks(tmp_path, ca
     assert main(["ranks", "merge", str(tmp_path / "job"), "-o", target]) == 3
     assert "no collective connects these ranks" in capsys.readouterr().err
     assert main(["ranks", "merge", str(tmp_path / "job"), "-o", target, "--ranks", "0-63"]) == 0
+
+
+def test_a_saved_recording_of_a_rank_tells_its_host(tmp_path):
+    """Ranks of one host read one clock: the name says which they are."""
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler.results.loaded import load
+
+    with torch.profiler.profile() as prof:
+        torch.ones(2)
+    prof.save(tmp_path / "alone.mtp")
+    assert "host_name" not in load(tmp_path / "alone.mtp").store.metadata
+    prof.add_metadata_json("distributedInfo", '{"rank": 3, "world_size": 8}')
+    prof.save(tmp_path / "one.mtp")
+    assert load(tmp_path / "one.mtp").store.metadata["host_name"]
+    assert digest_file.decode(map_file("one.mtp", str(tmp_path / "one.mtp")).blocks[0]).host
