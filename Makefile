@@ -139,8 +139,10 @@ site: $(SITE)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
 	@echo "build/site/index.html"
 
+# With the tools that `make test` has not: uvloop and VizTracer.
+BESIDE := tests/mindtorch_v2/profiler/session/test_beside_other_tools.py
 interop: $(INTEROP)/.installed
-	INTEROP_FOLDER=$(INTEROP) $(INTEROP)/venv/bin/python -m pytest -q -W ignore -o pythonpath=tests/interop --confcutdir=tests/interop tests/interop $(PYTEST_ARGS)
+	INTEROP_FOLDER=$(INTEROP) $(INTEROP)/venv/bin/python -m pytest -q -W ignore -o pythonpath=tests/interop --confcutdir=tests/interop tests/interop $(BESIDE) $(PYTEST_ARGS)
 	@cat $(INTEROP)/figures.txt
 
 ecosystem: $(ECOSYSTEM)/.installed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bdb
 import cProfile
 import pstats
 import subprocess
@@ -240,6 +241,29 @@ def test_tools_that_sample_or_count_lines(name):
     else:
         assert tool.last_session.frame_records
     assert sum(event.name == "MulBackward0" for event in prof.events()) == 20
+
+
+@pytest.mark.parametrize("where", ["around", "inside"])
+def test_a_debugger_stops_at_every_line_and_the_recording_has_everything(where):
+    class Debugger(bdb.Bdb):
+        stops = 0
+
+        def user_line(self, frame):
+            self.stops += frame.f_code is leaf.__code__
+            self.set_step()
+
+    debugger, prof = Debugger(), profile(with_stack=True)
+
+    def recorded():
+        with prof:
+            for _ in range(5):
+                leaf() if where == "around" else debugger.runcall(leaf)
+
+    debugger.runcall(recorded) if where == "around" else recorded()
+    assert debugger.stops >= 5
+    names = [event.name for event in prof.events()]
+    assert names.count("MulBackward0") == 5
+    assert sum(name.endswith(": leaf") for name in names) == 5
 
 
 @pytest.mark.skipif(ONE_PLACE, reason="tool ids come with sys.monitoring")
