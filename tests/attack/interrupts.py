@@ -245,20 +245,29 @@ def _check_works(training: Training, options: Options, expected: Counter[str], w
 # ---------------------------------------------------------------- at random moments
 
 
+_arrivals = [0]
+
+
 def _interrupt(number: int, frame: Any) -> None:
+    _arrivals[0] += 1
     raise KeyboardInterrupt
 
 
 def _with_an_interrupt(work: Callable[[], Any], after_s: float) -> bool:
     """Run something and raise KeyboardInterrupt in it after a time; returns whether it arrived inside."""
-    arrived = False
+    seen, done = _arrivals[0], False
     try:
         signal.setitimer(signal.ITIMER_REAL, after_s)
         work()
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        done = True
+        left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+        # A signal that was sent may have gone to another thread, which a busy machine lets run later: it must not arrive later.
+        until = time.monotonic() + 10
+        while not left and _arrivals[0] == seen and time.monotonic() < until:
+            time.sleep(0.001)
     except KeyboardInterrupt:
-        arrived = True
-    return arrived
+        return not done
+    return False
 
 
 def _seconds(work: Callable[[], Any]) -> float:
