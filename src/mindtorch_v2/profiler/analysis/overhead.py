@@ -25,6 +25,13 @@ _COLDNESS_ERROR = 0.3
 _COST_FACTOR = 1.5
 
 
+# What is said in table, report and `mtprof run` above that.
+LARGE = (
+    "The program took more than twice as long as without recording: record less, or look at times without its cost "
+    "(mtprof table --corrected)"
+)
+
+
 class Calibration(NamedTuple):
     """Nanoseconds that one recorded event adds, by kind; `inside` is the part that falls between its own clock readings.
 
@@ -81,11 +88,17 @@ class Overhead:
         """Nanoseconds per event, on average."""
         return self.total_ns / self.events if self.events else 0.0
 
+    @property
+    def is_large(self) -> bool:
+        """Whether the recorded program took more than twice as long as it would have without recording."""
+        return self.share > 0.5
+
     def __str__(self) -> str:
-        return (
+        text = (
             f"Profiler overhead: about {duration(self.total_ns)} ({duration(self.low_ns)} to {duration(self.high_ns)}) in "
             f"{self.events:,} events ({self.per_event_ns:.0f} ns each), {self.share:.1%} of the recorded time"
         )
+        return f"{text}. {LARGE}" if self.is_large else text
 
 
 def calibration_of(store: EventStore) -> Calibration | None:

@@ -153,6 +153,13 @@ def test_tensors_that_are_noted_cost_by_their_number():
     assert estimate(store, COST._replace(tensor=7.0)).total_ns - estimate(store, COST).total_ns == 4 * 7
 
 
+@pytest.mark.parametrize(("ns", "large"), [(21, False), (19, True)])
+def test_a_program_that_took_twice_as_long_is_told_so(ns, large):
+    overhead = estimate(EventStore.from_rows([{"name": "op", "start": 0, "end": ns}]), COST)
+    assert overhead.is_large == large
+    assert ("more than twice as long" in str(overhead)) == large
+
+
 def test_ops_in_ops_and_calls_of_builtins_have_costs_of_their_own():
     rows = [
         {"name": "inner", "start": 10, "end": 20},

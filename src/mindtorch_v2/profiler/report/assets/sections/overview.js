@@ -101,7 +101,7 @@ function cards(model) {
       card(
         "Cost of profiling",
         all != null ? time(all) : "–",
-        `${low != null && high != null ? `${time(low)} to ${time(high)}; ` : ""}${each != null ? `${time(each)} an event` : ""}${share != null ? `, ${(share * 100).toFixed(1)} % of the time` : ""}`,
+        `${low != null && high != null ? `${time(low)} to ${time(high)}; ` : ""}${each != null ? `${time(each)} an event` : ""}${share != null ? `, ${(share * 100).toFixed(1)} % of the time` : ""}${share > 0.5 ? "; the program took more than twice as long as without" : ""}`,
         "card-overhead",
       ),
     );
