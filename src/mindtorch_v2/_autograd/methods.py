@@ -236,8 +236,20 @@ def _set_grad_fn(self: Tensor, value: None) -> None:
 
 def _get_backward_hooks(self: Tensor) -> dict[int, Callable[..., Any]] | None:
     """The hooks of `register_hook` by their numbers; None where there never was one."""
-    hooks = self._node.hooks if self._keys & AUTOGRAD else None
+    if not self._keys & AUTOGRAD:
+        return self.__dict__.get("_backward_hooks")
+    hooks = self._node.hooks
     return None if hooks is None else hooks.tensor.get(self._output_nr)
+
+
+def _set_backward_hooks(self: Tensor, hooks: dict[Any, Callable[..., Any]] | None) -> None:
+    """Replace the hooks; those of a tensor that does not require grad are kept and never called."""
+    if not self._keys & AUTOGRAD:
+        self.__dict__["_backward_hooks"] = hooks
+    elif hooks is None:
+        self._node.own_hooks().tensor.pop(self._output_nr, None)
+    else:
+        self._node.own_hooks().tensor[self._output_nr] = hooks
 
 
 def _refuse_deletion(message: str) -> Callable[[Tensor], None]:
@@ -305,7 +317,9 @@ PROPERTIES: dict[str, property] = {
     "data": property(_get_data, _set_data, _refuse_deletion("Deleting tensor data is not allowed. Delete tensor instead!")),
     "grad_fn": property(_grad_fn),
     "_grad_fn": property(_grad_fn, _set_grad_fn, _refuse_deletion("Deletion of _grad_fn not allowed. Detach tensor instead!")),
-    "_backward_hooks": property(_get_backward_hooks, None, _refuse_deletion("Deletion of _backwards_hooks not allowed!")),
+    "_backward_hooks": property(
+        _get_backward_hooks, _set_backward_hooks, _refuse_deletion("Deletion of _backwards_hooks not allowed!")
+    ),
     "grad_dtype": property(_get_grad_dtype, _set_grad_dtype),
     "grad": property(_get_grad, _set_grad, lambda self: _set_grad(self, None)),
     "requires_grad": property(_requires_grad, _set_requires_grad, _refuse_deletion("requires_grad must be a bool")),

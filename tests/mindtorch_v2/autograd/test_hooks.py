@@ -336,6 +336,14 @@ def test_private_attributes_of_torch():
     assert y._backward_hooks is None and torch.zeros(1)._backward_hooks is None
     y.register_hook(print)
     assert list(y._backward_hooks.values()) == [print]
+    called = []
+    for tensor in (y, torch.zeros(1)):
+        tensor._backward_hooks = {}
+        tensor._backward_hooks["mine"] = called.append
+    y.sum().backward()
+    assert [grad.tolist() for grad in called] == [[1, 1]]
+    y._backward_hooks = None
+    assert y._backward_hooks is None
     for name, words in (
         ("requires_grad", "requires_grad must be a bool"),
         ("_grad_fn", "Deletion of _grad_fn not allowed. Detach tensor instead!"),
