@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import namedtuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.utils import data
+from mindtorch_v2.utils.data._utils import worker
 
 
 class Squares(data.Dataset):
@@ -193,3 +195,19 @@ def test_iterators_go_by_the_kind_that_a_loader_says(workers):
     loader._dataset_kind = _DatasetKind.Iterable
     kind = _MultiProcessingDataLoaderIter if workers else _SingleProcessDataLoaderIter
     assert [batch.tolist() for batch in kind(loader)] == [[1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("name", ["sampler", "batch_sampler"])
+def test_samplers_of_streams_are_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"expected unspecified {name} option, but got {name}=3"):
+        data.DataLoader(Stream(3), **{name: 3})
+
+
+def test_worker_info_cannot_be_changed(monkeypatch):
+    info = worker.WorkerInfo(0, 2, 5, "data")
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'id'"):
+        info.id = 1
+    assert repr(info) == "WorkerInfo(id=0, num_workers=2, seed=5, dataset='data', rng=None, worker_method='multiprocessing')"
+    monkeypatch.setattr(worker, "_worker_info", info)
+    assert data.get_worker_info() is info
+    assert data.default_collate([torch.zeros(1), torch.zeros(1)]).is_shared()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import queue
 import random
@@ -19,14 +20,16 @@ from .fetch import make_fetcher
 MP_STATUS_CHECK_INTERVAL = 5.0
 
 
+@dataclasses.dataclass(frozen=True)
 class WorkerInfo:
     """What `get_worker_info()` tells inside a worker."""
 
-    def __init__(self, id: int, num_workers: int, seed: int, dataset: Any) -> None:
-        self.id, self.num_workers, self.seed, self.dataset = id, num_workers, seed, dataset
-
-    def __repr__(self) -> str:
-        return f"WorkerInfo(id={self.id}, num_workers={self.num_workers}, seed={self.seed}, dataset={self.dataset})"
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+    rng: Any = None
+    worker_method: str = "multiprocessing"
 
 
 class Failure:
@@ -55,12 +58,12 @@ class StreamEnd:
     """A worker's share of an iterable dataset has run out."""
 
 
-_info: WorkerInfo | None = None
+_worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
     """In a worker process: which one this is. Elsewhere None."""
-    return _info
+    return _worker_info
 
 
 def run(
@@ -80,14 +83,14 @@ def run(
 
     recording: what observer.for_workers() gave the parent.
     """
-    global _info  # noqa: PLW0603  of the worker process
+    global _worker_info  # noqa: PLW0603  of the worker process
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(_generate_state(seed - worker, worker))
     init_reductions()
     parent = os.getppid()
-    _info = WorkerInfo(worker, count, seed, dataset)
+    _worker_info = WorkerInfo(worker, count, seed, dataset)
     failure = None
     try:
         if init is not None:
