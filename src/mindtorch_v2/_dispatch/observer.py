@@ -397,8 +397,9 @@ class DeviceListener(Protocol):
 class DeviceTiming(NamedTuple):
     """Reads when work ran on a device. A device's code puts one into `device_timings`.
 
-    `new_event()` makes a mark with `record(stream)` and, once the device has passed it, `timestamp_ns()`; `synchronize(index)`
-    waits for a device; `host_offset_ns(clock, stream)` is what to add to a timestamp to get the host's clock.
+    `new_event()` makes a mark with `record(stream)` and, once the device has passed it, `timestamp_ns()` and, in milliseconds,
+    `elapsed_time(end)`, which may be the finer of the two; `synchronize(index)` waits for a device;
+    `host_offset_ns(clock, stream)` is what to add to a timestamp to get the host's clock.
     """
 
     new_event: Callable[[], Any]

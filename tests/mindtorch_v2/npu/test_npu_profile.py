@@ -94,6 +94,8 @@ def test_trace_has_lanes_and_arrows(npu, tmp_path):
     kernels = [e for e in events if e.get("cat") == "kernel"]
     calls = {e["args"]["correlation"]: e for e in events if e.get("cat") in ("privateuse1_runtime", "cuda_runtime")}
     assert len(kernels) > 50
+    assert min(calls) == 1
+    assert any(round(kernel["dur"] * 1000) % 1000 for kernel in kernels)  # finer than the microseconds of a mark
     for kernel in kernels:
         assert kernel["pid"] == kernel["args"]["device"] == 0
         assert kernel["tid"] == kernel["args"]["stream"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,16 @@ def test_device_time_on_the_hosts_clock(npu: Any, work: Work) -> None:
     after = time.perf_counter_ns()
     slack = 20_000_000  # half of the window in which the offset was found may be as much on a busy machine
     assert before - slack <= start.timestamp_ns() + offset <= end.timestamp_ns() + offset <= after + slack
+
+
+@pytest.mark.parametrize("brackets, offset", [([(0, 9000), (4000, 30000)], 6000), ([(0, 2000), (90000, 92000)], 90500)])
+def test_the_offset_lies_where_the_brackets_overlap(monkeypatch, brackets, offset) -> None:
+    """Each is when the host began and when it saw the mark, which the device passed at 0; the newest if they contradict."""
+    readings = iter([time for bracket in brackets for time in bracket])
+    mark = SimpleNamespace(record=lambda stream: None, query=lambda: True, timestamp_ns=lambda: 0)
+    monkeypatch.setattr(events, "Event", lambda **options: mark)
+    stream = SimpleNamespace(synchronize=lambda: None)
+    assert events.host_offset_ns(lambda: next(readings), stream, tries=len(brackets)) == offset
 
 
 def test_events_are_used_again(npu: Any, counter: Any) -> None:

@@ -15,6 +15,8 @@ from .signatures import EVENT_CAPTURE_STREAM_PROGRESS, EVENT_RECORDED_COMPLETE, 
 # Gives this thread's current stream; streams.py, which builds on this file, sets it.
 current_stream: Callable[[], Any] = None  # type: ignore[assignment]
 
+_MOST_SPINS = 100_000
+
 # Handles of events that are over, by (device, flags), for reuse: creating one costs a driver call.
 _spare: dict[tuple[int, int], list[int]] = {}
 
@@ -118,20 +120,28 @@ def release_spare_events() -> None:
             _destroy(handles.pop())
 
 
-def host_offset_ns(clock: Callable[[], int], stream: Any, tries: int = 5) -> int:
+def host_offset_ns(clock: Callable[[], int], stream: Any, tries: int = 8) -> int:
     """What to add to `timestamp_ns` of a device to get the host's `clock`, found on a stream with nothing to do.
 
-    The mark was passed between two readings of the host's clock; of several tries the narrowest window counts.
+    A mark was passed between two readings of the host's clock, the second taken as soon as the device tells so: waiting in the
+    driver would add the time to wake up. All tries bracket the same offset, so that it lies where they overlap.
     """
     stream.synchronize()
-    best: tuple[int, int] | None = None
+    low, high = -(1 << 63), 1 << 63
     for _ in range(tries):
         mark = Event(enable_timing=True, waitable=False)
         start = clock()
         mark.record(stream)
-        mark.synchronize()
+        for _ in range(_MOST_SPINS):
+            if mark.query():
+                break
+        else:
+            mark.synchronize()  # raises if the device hangs
         end = clock()
-        if best is None or end - start < best[0]:
-            best = (end - start, (start + end) // 2 - mark.timestamp_ns())
-    assert best is not None
-    return best[1]
+        passed = mark.timestamp_ns()  # cut off to whole microseconds
+        first, last = start - passed - 1000, end - passed
+        if max(low, first) <= min(high, last):
+            low, high = max(low, first), min(high, last)
+        else:  # the clocks ran apart meanwhile, or one was set: the newest bracket counts
+            low, high = first, last
+    return (low + high) // 2

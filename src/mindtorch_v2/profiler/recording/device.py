@@ -50,6 +50,7 @@ class DeviceRecorder:
         self._memory: list[tuple[int, int, int, int, int]] = []
         self.rows: list[tuple[Any, ...]] = []
         self.lost = 0
+        self._launches = 0  # of windows before this one
 
     # ------------------------------------------------------------------ while recording
 
@@ -91,7 +92,8 @@ class DeviceRecorder:
         offsets: dict[int, int] = {}
         failed: set[int] = set()  # a device that hangs is waited for once, not once for each launch
         floor: dict[Any, int] = {}
-        for number, (launch, returned, last) in enumerate(self._done):
+        # From 1: Kineto, CUPTI and MSPTI mean "none" by 0.
+        for number, (launch, returned, last) in enumerate(self._done, self._launches + 1):
             stream = launch.stream
             if stream.device_index in failed:
                 lost += 1
@@ -101,7 +103,9 @@ class DeviceRecorder:
                     self._timing.synchronize(stream.device_index)
                     offsets[stream.device_index] = self._timing.host_offset_ns(self._clock, stream)
                 offset = offsets[stream.device_index]
-                start, end = launch.first.timestamp_ns() + offset, last.timestamp_ns() + offset
+                start = launch.first.timestamp_ns() + offset
+                # The time between two marks is told in steps of some 20 ns, that of a mark in microseconds.
+                length = round(launch.first.elapsed_time(last) * 1e6)
             except RuntimeError as error:
                 if not lost:
                     warnings.warn(f"the device no longer tells when its work ran: {error}", RuntimeWarning, stacklevel=2)
@@ -112,10 +116,11 @@ class DeviceRecorder:
             # The device counts microseconds and the clocks are compared with an error of a few: no kernel runs before it was
             # launched, nor before the one ahead of it in its stream was done.
             start = max(start, launch.began, floor.get(stream, 0))
-            end = floor[stream] = max(start, end)
+            end = floor[stream] = start + max(length, 0)
             rows.append((launch, returned, number, start, end))
         self.rows += rows
         self.lost += lost
+        self._launches += len(self._done)
         self._done = []
 
     def withdraw(self) -> None:
