@@ -25,7 +25,7 @@ from . import _banded
 _BLOCK = 1 << 18
 # The largest ratio of computed to used elements that longer runs may cost.
 _MOST_WASTE = 1.5
-# The weight's gradient is added up in so many parts, each by one thread.
+# The weight's gradient is added up in at most so many parts, each by one thread.
 _PARTS = 4
 
 
@@ -70,7 +70,7 @@ def _blocks(batch: int, groups: int, rows: int, row_elements: int) -> list[_Bloc
     # Samples first: they make the rows of a product longer.
     samples = min(batch, pairs)
     group_count = max(1, min(groups, pairs // samples))
-    row_step = max(1, min(rows, _BLOCK // max(row_elements, 1)))
+    row_step = -(-rows // max(1, round(whole / _BLOCK)))
     return [
         _Block(group, some, part)
         for group in _parts(groups, group_count)
@@ -242,7 +242,10 @@ def weight_grad(
         return np.add.reduce(per_sample, 0).reshape(weight_shape)
     geometry = _Geometry(input, groups, kernel, grad.shape[2:], stride, padding, dilation)
     per_group = count // groups
-    parts = _parts(len(geometry.blocks), -(-len(geometry.blocks) // _PARTS))
+    # Each part has a sum as large as the weight, so that few windows make few parts.
+    elements = math.prod(weight_shape[1:]) * len(grad) * math.prod(grad.shape[2:])
+    most = max(1, min(_PARTS, elements // (4 * math.prod(weight_shape))))
+    parts = _parts(len(geometry.blocks), -(-len(geometry.blocks) // most))
     totals = np.zeros((len(parts), groups, per_group, math.prod(weight_shape[1:])), input.dtype)
 
     def work(number: int) -> None:
@@ -254,7 +257,7 @@ def weight_grad(
             totals[number, block.groups] += np.matmul(spread, columns.swapaxes(1, 2))
 
     run_blocks(len(parts), work)
-    return np.add.reduce(totals, 0).reshape(weight_shape)
+    return (np.add.reduce(totals, 0) if len(totals) > 1 else totals[0]).reshape(weight_shape)
 
 
 def _flipped_weight(weight: np.ndarray, groups: int) -> np.ndarray:
