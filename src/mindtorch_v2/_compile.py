@@ -4,9 +4,34 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from .nn.modules.module import Module
+
+# Names that torch knows: which of them compiles a model changes no result.
+_BACKENDS = frozenset(
+    [
+        "aot_eager",
+        "aot_eager_decomp_partition",
+        "aot_ts",
+        "cudagraphs",
+        "eager",
+        "eager_noexcept",
+        "hpu_backend",
+        "inductor",
+        "ipex",
+        "npu",
+        "onnxrt",
+        "openxla",
+        "openxla_eval",
+        "tensorrt",
+        "torchair",
+        "ts",
+        "tvm",
+    ]
+)
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
 
 class OptimizedModule(Module):
@@ -44,6 +69,12 @@ def compile(
     """The model or function itself, run eagerly; the options choose how torch would compile it and change no result."""
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if isinstance(backend, str) and backend not in _BACKENDS:
+        raise import_module("._dynamo.exc", __package__).InvalidBackend(
+            f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends."
+        )
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if model is None:
         return lambda function: compile(
             function, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable

@@ -15,7 +15,7 @@ class _Symbolic:
     __module__ = "torch"
 
     def __init__(self, node: Any) -> None:
-        raise NotImplementedError(f"torch.{type(self).__name__}: sizes are plain numbers here, nothing is compiled for others")
+        raise NotImplementedError(f"torch.{type(self).__name__}: sizes are plain numbers here. See docs/compatibility.md")
 
 
 class SymInt(_Symbolic):

@@ -168,7 +168,9 @@ class Ops:
         """Declare the ops of a compiled library, if this runtime has them; else OSError, as for one that cannot be loaded."""
         module = _EXTENSIONS.get("/".join(os.fspath(path).replace(os.sep, "/").split("/")[-2:]).partition(".")[0])
         if module is None:
-            raise ExtensionNotSupported(f"Could not load this library: {path}: compiled extensions cannot be loaded")
+            raise ExtensionNotSupported(
+                f"Could not load this library: {path}: compiled extensions cannot be loaded. See docs/compatibility.md"
+            )
         import_module(module)
 
 

@@ -8,7 +8,10 @@ from ..utils._pytree import register_dataclass as _register
 
 __all__ = ["Dim", "ExportedProgram", "export", "load", "register_dataclass", "save"]
 
-_INSTEAD = "save the state_dict() and export it where PyTorch is installed, or trace with torch.fx.symbolic_trace"
+_INSTEAD = (
+    "save the state_dict() and export it where PyTorch is installed, or trace with torch.fx.symbolic_trace. "
+    "See docs/compatibility.md"
+)
 
 
 class ExportedProgram:
@@ -43,7 +46,7 @@ def save(*args: Any, **kwargs: Any) -> NoReturn:
 
 def load(*args: Any, **kwargs: Any) -> NoReturn:
     """NotImplementedError: programs cannot be read."""
-    raise NotImplementedError("torch.export.load: programs that PyTorch exported cannot be read")
+    raise NotImplementedError("torch.export.load: programs that PyTorch exported cannot be read. See docs/compatibility.md")
 
 
 def register_dataclass(cls: type, *, serialized_type_name: str | None = None) -> None:

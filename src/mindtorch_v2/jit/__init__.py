@@ -95,7 +95,9 @@ class ScriptFunction:
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """NotImplementedError: there is no compiled program to write."""
-        raise NotImplementedError("torch.jit: saving scripted functions")
+        raise NotImplementedError(
+            "torch.jit: scripted functions cannot be saved: save what they are made of. See docs/compatibility.md"
+        )
 
 
 class ScriptModule(Module):
@@ -136,7 +138,9 @@ class ScriptModule(Module):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """NotImplementedError: there is no compiled program to write; state_dict() can be saved."""
-        raise NotImplementedError("torch.jit: saving scripted modules")
+        raise NotImplementedError(
+            "torch.jit: scripted modules cannot be saved: save the state_dict(). See docs/compatibility.md"
+        )
 
 
 RecursiveScriptModule = TopLevelTracedModule = ScriptModule
@@ -249,9 +253,12 @@ def optimized_execution(should_optimize: bool) -> Iterator[None]:
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     """Write a script to a file: not supported."""
-    raise NotImplementedError("torch.jit.save")
+    raise NotImplementedError("torch.jit.save: save the state_dict() with torch.save. See docs/compatibility.md")
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
     """Read a script from a file: not supported."""
-    raise NotImplementedError("torch.jit.load: TorchScript archives cannot be read")
+    raise NotImplementedError(
+        "torch.jit.load: TorchScript archives cannot be read: save a state_dict() where PyTorch is installed. "
+        "See docs/compatibility.md"
+    )

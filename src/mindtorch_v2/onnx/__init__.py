@@ -41,4 +41,6 @@ def is_in_onnx_export() -> bool:
 
 def export(*args: Any, **kwargs: Any) -> NoReturn:
     """NotImplementedError: a model is saved by `torch.save(model.state_dict(), path)` or as safetensors."""
-    raise NotImplementedError("torch.onnx.export: save the state_dict(), and export it where PyTorch is installed")
+    raise NotImplementedError(
+        "torch.onnx.export: save the state_dict(), and export it where PyTorch is installed. See docs/compatibility.md"
+    )

@@ -144,3 +144,30 @@ def test_questions():
     assert _is_alias_of(x, x[1:]) and not _is_alias_of(x, x.clone())
     assert not is_traceable_wrapper_subclass(x) and issubclass(torch.UntypedStorage, torch.StorageBase)
     assert torch._guards.active_fake_mode() is None and torch._utils._get_device_module("cpu") is torch.cpu
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("torch.jit.save", lambda: torch.jit.save(torch.jit.script(nn.Linear(2, 2)), "x.pt")),
+        ("torch.jit.load", lambda: torch.jit.load("x.pt")),
+        ("torch.export.export", lambda: torch.export.export(nn.Linear(2, 2), (torch.ones(1, 2),))),
+        ("torch.export.load", lambda: torch.export.load("x.pt2")),
+        ("torch.onnx.export", lambda: torch.onnx.export(nn.Linear(2, 2), (torch.ones(1, 2),), "x.onnx")),
+        ("torch.SymInt", lambda: torch.SymInt(3)),
+        ("make_fx", lambda: importlib.import_module("mindtorch_v2.fx.experimental.proxy_tensor").make_fx(torch.sin)),
+        ("x.so", lambda: torch.ops.load_library("x.so")),
+    ],
+)
+def test_refusals_name_themselves_and_the_page(name, refused):
+    with pytest.raises(NotImplementedError, match=name) as raised:
+        refused()
+    assert str(raised.value).endswith("See docs/compatibility.md")
+
+
+def test_compile_refuses_names_that_torch_does_not_know():
+    with pytest.raises(RuntimeError, match=r"Invalid backend: 'nope', see `torch._dynamo.list_backends\(\)`"):
+        torch.compile(nn.Linear(2, 2), backend="nope")
+    with pytest.raises(RuntimeError, match="Unrecognized mode=nope, should be one of: default, lite, reduce-overhead"):
+        torch.compile(torch.sin, mode="nope")
+    assert torch.equal(torch.compile(torch.sin, backend="aot_eager", mode="max-autotune")(torch.ones(2)), torch.ones(2).sin())

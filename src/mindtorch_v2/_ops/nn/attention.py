@@ -132,9 +132,8 @@ def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_m
         shape = (query._array.shape[-2], key._array.shape[-2])
         attn_mask = aten.tril(aten.ones(shape, dtype=dt.bool_, device=query.device if query._keys & NPU else None))
     attn_mask = _as_bias(attn_mask, query)
-    if enable_gqa and query._array.shape[-3] != key._array.shape[-3]:
-        times = query._array.shape[-3] // key._array.shape[-3]
-        key, value = (aten.repeat_interleave(t, times, -3) for t in (key, value))
+    if enable_gqa:
+        key, value = (_with_heads(t, query._array.shape[-3]) for t in (key, value))
     scores = aten.matmul(scaled, mul_number(aten.transpose(key, -2, -1), root))
     if attn_mask is not None:
         scores = aten.add_(scores, attn_mask)
@@ -158,6 +157,12 @@ def _check(query, key, value):
             f"dimensional, but got query.dim: {q.ndim}, key.dim: {k.ndim} and value.dim: {v.ndim} "
             "instead."
         )
+
+
+def _with_heads(tensor, heads):
+    """Keys or values with as many heads as the queries: each stands for a group of those."""
+    own = tensor._array.shape[-3]
+    return tensor if own == heads else aten.repeat_interleave(tensor, heads // own, -3)
 
 
 def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):

@@ -13,4 +13,6 @@ def get_proxy_mode() -> None:
 
 def make_fx(f: Any, *args: Any, **kwargs: Any) -> NoReturn:
     """NotImplementedError: `torch.fx.symbolic_trace` makes graphs of functions and modules."""
-    raise NotImplementedError("torch.fx.experimental.proxy_tensor.make_fx: use torch.fx.symbolic_trace")
+    raise NotImplementedError(
+        "torch.fx.experimental.proxy_tensor.make_fx: use torch.fx.symbolic_trace. See docs/compatibility.md"
+    )

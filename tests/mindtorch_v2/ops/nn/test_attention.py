@@ -82,3 +82,10 @@ def test_composed_attention_widens_half_precision(dtype, expected):
     q, k, v = (torch.sin(torch.arange(12.0) * s + s).view(1, 3, 4).to(dtype) * 3 for s in (1, 2, 3))
     made = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     assert made.dtype == dtype and made.flatten().tolist() == expected
+
+
+def test_keys_and_values_may_have_different_numbers_of_heads():
+    q, k, v = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 5, 8), torch.randn(2, 4, 5, 8)
+    grouped = torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    repeated = torch.nn.functional.scaled_dot_product_attention(q, k.repeat_interleave(2, 1), v)
+    torch.testing.assert_close(grouped, repeated)
