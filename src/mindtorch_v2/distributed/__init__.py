@@ -85,23 +85,41 @@ __all__ = [
     "QueueEmptyError",
     "Store",
     "TCPStore",
+    "DeviceMesh",
+    "init_device_mesh",
     "is_available",
 ]
 
 
 def is_available() -> bool:
-    """False, although processes can form groups: libraries take it for the promise of all that torch builds on them.
-
-    FSDP, DTensor and distributed checkpoints are not there, and libraries import them at once where this says True.
-    """
-    return False
+    """Whether the package can be used: it can, with one process without MPI, and with more where mpi4py is installed."""
+    return True
 
 
 __getattr__, __dir__ = _lazy_exports(
     __name__,
-    ("constants", "device_mesh", "distributed_c10d", "optim", "rendezvous", "rpc", "tensor"),
+    (
+        "_functional_collectives",
+        "algorithms",
+        "checkpoint",
+        "constants",
+        "device_mesh",
+        "distributed_c10d",
+        "elastic",
+        "fsdp",
+        "launch",
+        "launcher",
+        "nn",
+        "optim",
+        "pipelining",
+        "rendezvous",
+        "rpc",
+        "run",
+        "tensor",
+    ),
     {
         ".distributed_c10d": tuple(_C10D),
+        ".device_mesh": ("DeviceMesh", "init_device_mesh"),
         "._store.stores": ("FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"),
         "._errors": ("DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError"),
     },

@@ -115,8 +115,6 @@ class SyncBatchNorm(_BatchNorm):
         bias: bool = True,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-        if process_group is not None:
-            raise NotImplementedError("SyncBatchNorm(process_group=...): there are no process groups")
         self.process_group = process_group
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -130,7 +128,23 @@ class SyncBatchNorm(_BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         self._check_non_zero_input_channels(input)
-        return super().forward(input)
+        group = self._group() if self.training else None
+        if group is None or group.size() == 1:
+            return super().forward(input)
+        from ._sync_batch_norm import sync_batch_norm
+
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)
+        return sync_batch_norm(input, self.weight, self.bias, self.running_mean, self.running_var, self.eps, momentum, group)
+
+    def _group(self) -> Any:
+        """The processes to normalize over; None for this one alone."""
+        from ...distributed import group, is_initialized
+
+        return self.process_group or (group.WORLD if is_initialized() else None)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

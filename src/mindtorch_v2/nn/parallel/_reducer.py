@@ -113,6 +113,9 @@ class Reducer:
         self._unused: set[int] | None = None  # of a static graph, once known
         self._arrivals: list[int] = []
         self._ordered = False  # whether buckets are in the order in which gradients come
+        self._has_reduced = False
+        self.divisor = group.size()  # of the sum of gradients
+        self.divides_by_all = True  # also where processes have no batches left
         self._expects = False
         self._begun = False
         self._make_buckets([FIRST_BUCKET_BYTES, bucket_bytes])
@@ -140,9 +143,8 @@ class Reducer:
         """Expect gradients of a backward pass from these outputs."""
         if self._expects and self._begun:
             self._raise_unfinished()
-        if not self._ordered and len(self._arrivals) == len(self._parameters) and not self._find_unused:
-            self._make_buckets([FIRST_BUCKET_BYTES, self._bucket_bytes], self._order_of_all())
-            self._ordered = True
+        if len(self._arrivals) == len(self._parameters):
+            self._order_buckets()
         self._arrivals = []
         self._expects, self._begun = True, False
         self._next = 0
@@ -156,14 +158,40 @@ class Reducer:
         elif self._static and self._unused is not None:
             self._left_out = set(self._unused)
 
-    def _order_of_all(self) -> list[int]:
-        """The order in which gradients came in the group's first process: all processes must have the same buckets."""
+    def _order_buckets(self) -> None:
+        """Once: buckets in the order in which gradients came in the group's first process, which all must have."""
         from ...distributed import broadcast
 
-        order = torch.tensor(self._arrivals, dtype=torch.int32)
+        if self._ordered or self._find_unused or not self._has_reduced:
+            return
+        count = len(self._parameters)
+        arrivals = self._arrivals if len(self._arrivals) == count else list(range(count))[::-1]
+        order = torch.tensor(arrivals, dtype=torch.int32)
         broadcast(order, group=self._group, group_src=0)
-        listed: list[int] = order.tolist()
-        return listed
+        self._make_buckets([FIRST_BUCKET_BYTES, self._bucket_bytes], order.tolist())
+        self._ordered = True
+
+    # ------------------------------------------------------------------ processes without batches
+
+    def count_active(self, work: Any, active: Tensor) -> None:
+        """Take the number of processes that have a batch, as it is told, for the mean if this is wanted."""
+        work.wait()
+        self.divisor = self._group.size() if self.divides_by_all else int(active.item())
+
+    def reduce_zeros(self) -> None:
+        """Take part in the reductions of a batch that this process does not have."""
+        self._order_buckets()
+        with no_grad():
+            for index, bucket in enumerate(self._buckets):
+                bucket.flat.zero_()
+                self._reduce(index)
+            if self._find_unused:
+                self._used = [0] * len(self._parameters)
+                self._used_anywhere()
+            for bucket in self._buckets:
+                assert bucket.future is not None
+                bucket.future.wait()
+        self._has_reduced = True
 
     def _raise_unfinished(self) -> None:
         missing = sorted(number for bucket in self._buckets for number in bucket.pending)
@@ -206,7 +234,7 @@ class Reducer:
                 view.zero_()
             elif self._hook is None:
                 with span("torch::distributed::reducer::mul_out", inputs=(gradient,)):
-                    torch.mul(gradient, 1.0 / self._group.size(), out=view)
+                    torch.mul(gradient, 1.0 / self.divisor, out=view)
             else:
                 with span("torch::distributed::reducer::copy_", inputs=(gradient,)):
                     view.copy_(gradient)
@@ -240,7 +268,7 @@ class Reducer:
             for number in sorted(self._unused):
                 self._mark(number, used=False)
         used_anywhere = self._used_anywhere() if self._find_unused else None
-        self._expects = False
+        self._expects, self._has_reduced = False, True
         with no_grad():
             for bucket in self._buckets:
                 assert bucket.future is not None

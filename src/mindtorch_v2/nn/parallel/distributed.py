@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from ... import _surface as torch
 from ..._autograd.grad_mode import is_grad_enabled, no_grad
 from ..._core.restoring import Actions, RestoringScope, restoring
 from ..._core.tensor import Tensor
 from ..._dispatch.observer import span
+from ...distributed.algorithms.join import Join, Joinable
 from ..modules.module import Module
+from ._join_hook import DDPJoinHook
 from ._reducer import Reducer
 
 __all__ = ["DistributedDataParallel"]
@@ -20,7 +23,7 @@ _BUCKET_CAP_MB = 25
 _BROADCAST_BYTES = 250 << 20
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Runs a module on this process's part of a batch; after backward() every process has the mean of all gradients.
 
     Parameters and buffers are those of the group's first process from the start. `no_sync()` leaves the averaging to a later
@@ -52,7 +55,8 @@ class DistributedDataParallel(Module):
     ) -> None:
         from ...distributed._groups import group_or_default
 
-        super().__init__()
+        Module.__init__(self)
+        Joinable.__init__(self)
         _refuse(
             delay_all_reduce_named_params=delay_all_reduce_named_params,
             param_to_hook_all_reduce=param_to_hook_all_reduce,
@@ -104,9 +108,13 @@ class DistributedDataParallel(Module):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Run the module; where gradients will be averaged, its backward pass does it."""
         with span("DistributedDataParallel.forward"):
+            notified = Join.notify_join_context(self)
+            if notified is not None:
+                self.reducer.count_active(notified, notified.active)
+                self._share(float(is_grad_enabled() and self.require_backward_grad_sync))
             trains = is_grad_enabled() and self.require_backward_grad_sync
             if self.will_sync_module_buffers():
-                self._broadcast(self._buffers_to_sync())
+                self._sync_buffers(has_batch=True)
             output = self.module(*inputs, **kwargs)
             if trains:
                 self.require_forward_param_sync = True
@@ -122,8 +130,25 @@ class DistributedDataParallel(Module):
     def _buffers_to_sync(self) -> list[Tensor]:
         return [each for name, each in self.module.named_buffers() if name not in self.parameters_to_ignore]
 
-    def _broadcast(self, tensors: list[Tensor]) -> None:
-        """Give tensors the values of the group's first process, some of one dtype at a time."""
+    def _sync_buffers(self, has_batch: bool) -> None:
+        """Give buffers the values of the group's first process, or of one that has a batch where some have none."""
+        source = self._common_rank(has_batch) if self._join_config.enable else 0
+        self._broadcast(self._buffers_to_sync(), source)
+
+    def _common_rank(self, is_candidate: bool) -> int:
+        """The highest rank that says it is a candidate."""
+        return int(self._share(float(self.process_group.rank()) if is_candidate else -1.0, "MAX"))
+
+    def _share(self, number: float, op: str = "SUM") -> float:
+        """The sum of a number over all processes, or another reduction."""
+        from ...distributed import ReduceOp, all_reduce
+
+        shared = torch.tensor([number])
+        all_reduce(shared, getattr(ReduceOp, op), group=self.process_group)
+        return float(shared.item())
+
+    def _broadcast(self, tensors: list[Tensor], source: int = 0) -> None:
+        """Give tensors the values of one of the group's processes, some of one dtype at a time."""
         # Not at import: torch.save() imports nn for parameters, and _utils imports how they are loaded.
         from ..._utils import _flatten_dense_tensors, _unflatten_dense_tensors
         from ...distributed import broadcast
@@ -133,7 +158,7 @@ class DistributedDataParallel(Module):
             works = []
             for part in parts:
                 flat = _flatten_dense_tensors(part)
-                works.append((flat, broadcast(flat, group=self.process_group, async_op=True, group_src=0)))
+                works.append((flat, broadcast(flat, group=self.process_group, async_op=True, group_src=source)))
             for part, (flat, work) in zip(parts, works, strict=True):
                 work.wait()
                 for tensor, value in zip(part, _unflatten_dense_tensors(flat, part), strict=True):
@@ -157,9 +182,25 @@ class DistributedDataParallel(Module):
         self.static_graph = self.reducer._static = True
         self.reducer._find_unused = False
 
-    def join(self, *args: Any, **kwargs: Any) -> Any:
-        """NotImplementedError: processes must have the same number of batches."""
-        raise NotImplementedError("DistributedDataParallel.join: give every process the same number of batches")
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Join:
+        """`with model.join():` around a loop that has another number of batches in each process."""
+        return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
+
+    def join_hook(self, **kwargs: Any) -> DDPJoinHook:
+        """What a process without batches does in place of one."""
+        return DDPJoinHook(self, kwargs.get("divide_by_initial_world_size", True))
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the parameters."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group over which gradients are averaged."""
+        return self.process_group
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
