@@ -169,7 +169,9 @@ def run_module(name: str, arguments: Sequence[str] = ()) -> dict[str, object]:
     with installed(), _in_processes_too():
         try:
             sys.argv = [name, *arguments]
-            return runpy.run_module(name, run_name="__main__", alter_sys=True)
+            # An alias has no code to run: `-m torch.distributed.run` is the module that it stands for.
+            real = f"{__package__}{name.removeprefix('torch')}" if name.partition(".")[0] == "torch" else name
+            return runpy.run_module(real, run_name="__main__", alter_sys=True)
         finally:
             sys.argv = argv
 

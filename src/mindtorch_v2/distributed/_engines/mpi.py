@@ -93,7 +93,8 @@ def start(store: Store, rank: int, size: int, timeout: timedelta) -> Communicato
     if (job.rank, job.size) != (rank, size):
         raise DistBackendError(
             f"MPI was started in this process as rank {job.rank} of {job.size}, and cannot be as rank {rank} of {size}: "
-            "MPI starts once in a process. Start another process for another set of ranks"
+            "MPI starts once in a process. Start another process for another set of ranks; or, if an import of mpi4py.MPI "
+            "started it, set mpi4py.rc.initialize = False before that, or use torchrun"
         )
     return Communicator(job.world.Dup())
 

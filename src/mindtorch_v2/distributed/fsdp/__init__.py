@@ -22,6 +22,7 @@ __all__ = [
     "MixedPrecisionPolicy",
     "OffloadPolicy",
     "OptimStateDictConfig",
+    "OptimStateKeyType",
     "ShardedOptimStateDictConfig",
     "ShardedStateDictConfig",
     "ShardingStrategy",
@@ -49,6 +50,12 @@ class StateDictType(enum.Enum):
     """The form of the wrapper's state_dict()."""
 
     FULL_STATE_DICT, LOCAL_STATE_DICT, SHARDED_STATE_DICT = range(1, 4)
+
+
+class OptimStateKeyType(enum.Enum):
+    """Whether the state of the wrapper's optimizer has names or numbers."""
+
+    PARAM_NAME, PARAM_ID = range(1, 3)
 
 
 class FullyShardedDataParallel(Module):

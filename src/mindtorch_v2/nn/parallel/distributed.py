@@ -182,6 +182,18 @@ class DistributedDataParallel(Module, Joinable):
         self.static_graph = self.reducer._static = True
         self.reducer._find_unused = False
 
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """What the module is, for tools; whether a static graph would do is not found out, so the answer is no."""
+        return {
+            "world_size": self.process_group.size(),
+            "rank": self.process_group.rank(),
+            "module_name": type(self.module).__name__,
+            "backend_name": self.process_group.name(),
+            "find_unused_parameters": self.find_unused_parameters,
+            "gradient_as_bucket_view": self.gradient_as_bucket_view,
+            "can_set_static_graph": False,
+        }
+
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
     ) -> Join:

@@ -1,0 +1,1 @@
+"""torch.distributed.algorithms._checkpoint: activations that are computed again in the backward pass."""
