@@ -1,0 +1,32 @@
+"""The threads that large kernels share are no part of a recording."""
+
+from __future__ import annotations
+
+import pytest
+
+import mindtorch_v2 as torch
+import mindtorch_v2.nn.functional as F
+from mindtorch_v2._core import parallel
+from mindtorch_v2.profiler import ProfilerActivity, profile
+
+
+@pytest.fixture
+def four_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+def _recorded(x):
+    with profile(activities=[ProfilerActivity.CPU], with_stack=True, profile_memory=True) as prof:
+        F.gelu(x)
+    return [(event.name, event.thread) for event in prof.events() if event.name.startswith("aten::")], prof
+
+
+def test_a_recording_with_stacks_has_the_calling_thread_alone(four_threads):
+    parallel.run(8, lambda _: None)  # the pool runs before the recording begins
+    ops, prof = _recorded(torch.randn(300_000))
+    assert [name for name, _ in ops] == ["aten::gelu"]
+    assert len({event.thread for event in prof.events()}) == 1
+    assert not [event for event in prof.events() if "parallel.py" in event.name]
