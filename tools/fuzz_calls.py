@@ -60,7 +60,7 @@ AS_IN_TORCH: list[tuple[str, str, str]] = [
     ("AssertionError", r"torch\.(nn|masked|distributions)\.", ""),
     ("AssertionError", r"torch\.(_assert|sym_ite)$", ""),
     ("AssertionError", "", "Torch not compiled with"),  # "... CUDA enabled"
-    ("UFuncTypeError", "", "StrDType|DateTime64DType|M8"),  # of the argument's own operators: text and dates of NumPy's
+    ("UFuncTypeError", "", "StrDType|DateTime64DType|M8|<U"),  # of the argument's own operators: text and dates of NumPy's
     ("AssertionError", r"torch\.optim\.", "capturable"),  # asked of a device that is not there
     ("BufferError", "dlpack", ""),
     ("KeyError", r"torch\.optim\.", "params"),  # a dict in place of the parameters

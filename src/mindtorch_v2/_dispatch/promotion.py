@@ -98,6 +98,8 @@ def number_like(number: complex, other: Any) -> Tensor:
     own = dt.number_dtype(number)
     if isinstance(other, Tensor) and own is not dt.bool_:  # a bool never changes it, and some ops refuse one
         own = dt.result_type(rank(other), rank(number))
+    if own is dt.int64 and isinstance(number, int) and not -(1 << 63) <= number < 1 << 63:
+        raise OverflowError("int too big to convert")
     return make_tensor(np.asarray(number).astype(own.np))
 
 

@@ -409,6 +409,11 @@ torch.cdist(E(1, 2, dtype=float16), E(1, 2))
 torch.cdist(E(1, 2, dtype=bfloat16), E(0, 2))
 F.layer_norm(torch.arange(6.0, dtype=float64).reshape(3, 2).t(), [3])
 F.layer_norm(torch.arange(6.0).reshape(3, 2).t(), [3])
+torch.arange(4.0).reshape(2, 2)[T([[1]]).expand(2, 1), T([False, True])]
+torch.arange(4.0).reshape(2, 2).t()[T([[1], [0]]), T([False, True])]
+torch.arange(8.0).reshape(2, 2, 2).permute(2, 0, 1)[T([[1], [0]]), T([[False, True], [True, True]])]
+torch.arange(8.0).reshape(2, 2, 2).permute(2, 0, 1)[:, T([[False, True], [True, True]])]
+torch.arange(8.0).reshape(2, 2, 2).permute(2, 0, 1)[T(1), T([True, False])]
 """
 
 

@@ -116,7 +116,7 @@ def _index_steps(index, shape, before, wide):
     """The strides of an index that was brought to the shape of a result, where dims of one element lie around it."""
     sizes = shape[before : before + wide]
     if index.dtype not in (_INT64, _INT32):  # a mask stands for the list of its places
-        own = [index.itemsize]
+        own = [0] * (wide - 1) + [index.itemsize]
     else:
         missing = wide - index.ndim
         own = [0] * missing + [
