@@ -6,13 +6,13 @@ import dis
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._core import dtype as dt
 from ._core.device import device as Device
 from ._core.keys import META
+from ._core.restoring import Actions, restoring
 from ._core.tensor import Tensor
 from ._core.threads import threads
 from ._dispatch.observer import call_user_code
@@ -279,14 +279,12 @@ def impl(qualname: Any, types: Any, func: Callable[..., Any] | None = None, *, l
     return register if func is None else register(func)
 
 
-@contextmanager
-def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+@restoring
+def _scoped_library(undo: Actions, *args: Any, **kwargs: Any) -> Library:
     """A `Library` whose ops are gone after the block."""
-    lib = Library(*args, **kwargs)
-    try:
-        yield lib
-    finally:
-        lib._destroy()
+    library = Library(*args, **kwargs)
+    undo.append(library._destroy)
+    return library
 
 
 class Library:

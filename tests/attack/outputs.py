@@ -9,6 +9,7 @@ import os
 import pickle
 import random
 import resource
+import shutil
 import stat
 import sys
 import tempfile
@@ -181,6 +182,11 @@ def names_in_files(size: int) -> str:
             try:
                 writers.get(name)(EventList.from_store(store) if name == "event_list" else store, path)
             except ImportError:  # Parquet, where pyarrow is missing
+                continue
+            if path.is_dir():
+                parts = [part for part in path.rglob("*") if part.is_file()]
+                written += sum(part.stat().st_size for part in parts)
+                assert parts and not [part for part in parts if unprintable(part.read_text(), "\r\n\t")], name
                 continue
             data = path.read_bytes()
             written += len(data)
@@ -365,7 +371,7 @@ def damaged_files(size: int) -> str:
             assert not unprintable(said)
             read += os.path.exists(os.path.join(folder, "out"))
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder, "out"))
+                (shutil.rmtree if os.path.isdir(os.path.join(folder, "out")) else os.unlink)(os.path.join(folder, "out"))
             os.unlink(path)
             slowest = max(slowest, time.process_time() - begun)
     assert slowest < 20, slowest

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .cpython import without_signals_at_entry
+
 # Builds rename what they export: scipy_dgetrf_64_, dgetrf_64_ and dgetrf_ are the same routine.
 _PREFIXES = ("scipy_", "")
 _SUFFIXES = ("64_", "_64", "")
@@ -118,6 +120,7 @@ class _OneThread:
             if self._depth == 1:
                 _set_blas_threads(1)
 
+    @without_signals_at_entry
     def __exit__(self, *_error: object) -> None:
         with self._lock:
             self._depth -= 1

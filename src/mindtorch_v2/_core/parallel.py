@@ -70,13 +70,13 @@ class _Region:
 
         An interrupt of the waiting is raised after it: until then tasks write to arrays that their owner may give back.
         """
-        error = None
-        while True:
+        error, is_idle = None, False
+        while not is_idle:
             try:
                 with self._lock:
                     self._next = self._count
                 with self._idle:
-                    break
+                    is_idle = True
             except BaseException as interrupt:
                 error = interrupt
         error = error or self._error

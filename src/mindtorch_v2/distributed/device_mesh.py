@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _surface as torch
+from .._core.cpython import without_signals_at_entry
 from .._core.tensor import Tensor
 from ._groups import (
     default_group,
@@ -241,6 +242,7 @@ class DeviceMesh:
         _current.meshes.append(self)
         return self
 
+    @without_signals_at_entry
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         _current.meshes.pop()
 

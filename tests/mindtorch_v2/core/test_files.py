@@ -96,6 +96,8 @@ WRITERS = {
     "serialization.py": "the file that torch.save's caller opened for a block of its own",
     "profiler/retention/stream_file.py": "a recording that is streamed",
     "profiler/formats/detect.py": "a temporary file for what comes out of a pipe",
+    "profiler/live/group_statistics.py": "a line more of a file that grows while a job runs",
+    "profiler/ranks/recorded_rows.py": "a temporary copy of a remote file",
     "profiler/session/execution_trace.py": "the name of a temporary file",
     "profiler/cli/main.py": "the null device in place of a closed pipe",
     "utils/tensorboard/writer.py": "an event file that stays open",

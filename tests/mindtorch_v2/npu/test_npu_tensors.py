@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import warnings
@@ -117,6 +118,7 @@ def test_random_numbers_are_the_cpus(npu):
 
 
 def test_streams_events_and_memory(npu):
+    gc.collect()  # tensors that another test left in a cycle
     torch.npu.empty_cache()
     torch.npu.reset_peak_memory_stats()
     held = torch.npu.memory_allocated()

@@ -15,7 +15,10 @@ from mindtorch_v2.autograd.graph import saved_tensors_hooks
 OPS = Path(torch.__file__).parent / "_ops"
 # (file below _ops, function): why it may ask whether something records. The dispatcher asks for every op; a kernel that
 # asks as well may do something else in a recording than outside.
-MAY_ASK: dict[tuple[str, str], str] = {}
+MAY_ASK: dict[tuple[str, str], str] = {
+    ("creation/from_data.py", "_from_python"): "whether there is a mode, which sees a tensor of data when it is whole",
+    ("indexing/subscripts.py", "_sequence_tensor"): "the same, of a list of positions",
+}
 
 LABELS = torch.tensor([0, 2, 1, 3])
 MASK = torch.arange(16).view(4, 4) % 3 == 0

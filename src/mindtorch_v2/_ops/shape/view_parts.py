@@ -48,6 +48,8 @@ def select(self, dim, index):
     if dim < 0:
         dim += ndim
     if index.__class__ is not int:  # NumPy takes whole arrays of positions here
+        if isinstance(index, bool):
+            raise TypeError("select(): argument 'index' (position 3) must be int, not bool")
         index = operator.index(index)
     try:
         # The trailing Ellipsis keeps a single element an array.

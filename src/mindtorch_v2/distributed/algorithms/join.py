@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from ... import _surface as torch
+from ..._core.cpython import without_signals_at_entry
 from ..._core.tensor import Tensor
 
 __all__ = ["Join", "JoinHook", "Joinable"]
@@ -80,6 +81,7 @@ class Join:
         """As a block."""
         return self
 
+    @without_signals_at_entry
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         """Take part in the others' collectives until no process has a batch left."""
         if not self._enable or kind is not None:

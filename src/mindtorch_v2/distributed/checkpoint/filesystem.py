@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ..._core.files import write_whole
 from ...serialization import load, save
 from .metadata import (
     BytesStorageMetadata,
@@ -70,9 +71,7 @@ class FileSystemWriter:
     def finish(self, metadata: Metadata) -> None:
         """Write the metadata: the checkpoint is whole from then on."""
         self.path.mkdir(parents=True, exist_ok=True)
-        temporary = self.path / f"{_METADATA}.tmp"
-        temporary.write_text(json.dumps(_encoded(metadata)))
-        temporary.replace(self.path / _METADATA)
+        write_whole(self.path / _METADATA, [json.dumps(_encoded(metadata)).encode()])
 
 
 class FileSystemReader:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.cpython import without_signals_at_entry
 from ..._dispatch import observer
 from ..formats.detect import read_any
 from ..formats.saved_file.columns_only import NotPlainError, read_columns
@@ -132,6 +133,7 @@ class local_path:
                 copy.write(block)
         return path
 
+    @without_signals_at_entry
     def __exit__(self, *error: object) -> None:
         if self._folder is not None:
             self._folder.cleanup()

@@ -233,7 +233,7 @@ class profile:
             self._recorder.stop()
         if self._device is not None:
             self._device.withdraw()
-        if self._retention is not None:
+        if self._retention is not None and self._device is None:  # a device tells what ran on it when it is stopped
             self._retention.end_soon()
 
     def abandon(self) -> None:

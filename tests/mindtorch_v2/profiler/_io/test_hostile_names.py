@@ -354,6 +354,7 @@ COMMANDS = {
     "mcp": [["--folder", "{folder}/no\x1b"]],
     "memory": [["{saved}", "-n", "-1"]],
     "push": [["{saved}", "--as", "prometheus", "--to", "x\x1b://"]],
+    "ranks": [["{folder}/no\x1b"], ["{saved}"]],
     "repair": [["{broken}", "-o", "{folder}/r\x1b.mtp"]],
     "replay": [["{saved}", "no\x1bop"], ["{saved}", "aten::add"], ["{saved}", "aten::add", "--json"]],
     "report": [["{saved}"], ["{trace}", "-o", "{folder}/no\x1b/folder.html"]],

@@ -61,7 +61,7 @@ def test_every_command_has_help_with_an_example(capsys, name):
 def test_no_command_prints_help(capsys):
     code, out, _ = mtprof(capsys)
     assert code == 2
-    assert all(f"    {name} " in out for name in names())
+    assert all(f"\n  {name} " in out for name in names())
 
 
 @pytest.mark.parametrize("kind", ["run.mtp", "run.json.gz"])

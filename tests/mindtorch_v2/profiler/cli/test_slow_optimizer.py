@@ -45,7 +45,7 @@ time.perf_counter_ns = time.thread_time_ns = reading.__next__
 time.sleep = lambda seconds: deque(itertools.islice(reading, int(seconds * 1e6)), maxlen=0)
 
 from mindtorch_v2.profiler import load
-from mindtorch_v2.profiler.analysis.diff import diff
+from mindtorch_v2.profiler.analysis.comparison.diff import diff
 from mindtorch_v2.profiler.analysis.steps import steps
 from mindtorch_v2.profiler.cli.main import main
 

@@ -203,7 +203,6 @@ def test_damage_is_counted_and_the_rest_kept(tmp_path):
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda path: path.mkdir(), "is a folder without a recording"),
         (lambda path: (path / OUTPUT).mkdir(parents=True), "has neither trace_view.json nor a database"),
         (lambda path: [folders.text_folder(path / f"rank{at}_ascend_pt") for at in (0, 1)], "holds 2 recordings"),
         (lambda path: _broken_database(path), "is no database that could be read"),
@@ -214,6 +213,11 @@ def test_what_holds_no_recording_is_told(tmp_path, make, message):
     make(tmp_path / "folder")
     with pytest.raises(TraceError, match=message):
         load(tmp_path / "folder")
+
+
+def test_a_folder_of_another_kind_is_a_folder(tmp_path):
+    with pytest.raises(IsADirectoryError, match="neither ASCEND_PROFILER_OUTPUT nor trace_view.json"):
+        load(tmp_path)
 
 
 def _broken_database(path):

@@ -273,7 +273,7 @@ def test_what_holds_no_recording_is_a_trace_error(tmp_path, content):
 def test_a_missing_file_is_what_it_always_is(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none")
-    with pytest.raises(TraceError, match="is a folder without a recording"):
+    with pytest.raises(IsADirectoryError, match="neither ASCEND_PROFILER_OUTPUT"):
         load(tmp_path)
 
 

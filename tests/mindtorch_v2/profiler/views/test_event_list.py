@@ -166,5 +166,5 @@ def test_metrics_of_stacks(events):
 
 
 def test_unknown_exporters_are_named():
-    with pytest.raises(ValueError, match=r"unknown exporter 'nonsense', known are: chrome, .*event_list, .*stacks"):
+    with pytest.raises(ValueError, match=r"unknown exporter 'nonsense', known are: ascend, .*event_list, .*stacks"):
         writers.get("nonsense")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -38,8 +39,8 @@ def read(
 ) -> tuple[EventStore, Recovery]:
     """Read a `*_ascend_pt` or `*_ascend_ms` folder, or the ASCEND_PROFILER_OUTPUT in it.
 
-    TraceError: there is neither a trace_view.json nor a database in it; also for a folder that has several recordings, whose
-    names the message tells.
+    TraceError: its output has neither a trace_view.json nor a database; also for a folder that has several recordings, of
+    which the message names one. IsADirectoryError: it is another kind of folder.
     """
     parts = _parts(os.fspath(path))
     if parts.trace:
@@ -58,7 +59,7 @@ def _parts(path: str) -> _Parts:
         within = [name for name in names if os.path.isdir(os.path.join(path, name, _OUTPUT))]
         if within:
             raise TraceError(f"{path!r} holds {len(within)} recordings: name one of them, such as {sorted(within)[0]!r}")
-        raise TraceError(f"{path!r} is a folder without a recording: it has neither {_OUTPUT} nor {_TRACE}")
+        raise IsADirectoryError(errno.EISDIR, f"is a folder that has neither {_OUTPUT} nor {_TRACE}", path)
     files = _listed(output)
     above = os.path.dirname(os.path.abspath(output)) if output == path else path
     beside = _listed(above)

@@ -19,7 +19,6 @@ from . import kinds
 from .contents import Contents
 
 _SEPARATOR = ";\r\n"
-_BLOCK = 1 << 12
 _KB, _MB = 1024, 1024 * 1024
 OVERLAP_LANES = ("Computing", "Communication", "Communication(Not Overlapped)", "Free")
 _NAMED = {"Type", "Accelerator Core", "Wait Time(us)", "Block Num", "Block Dim"}
@@ -28,15 +27,11 @@ _OWN = {"device", "stream", "Task Type"}  # of the details, what other columns a
 
 def trace_view(contents: Contents) -> Iterator[bytes]:
     """trace_view.json: an array of events, whose times are text."""
-    first = True
-    batch: list[bytes] = []
+    before = b"["
     for event in _events(contents):
-        batch.append((b"[" if first else b",\n") + dumps(event).encode())
-        first = False
-        if len(batch) == _BLOCK:
-            yield b"".join(batch)
-            batch.clear()
-    yield b"".join(batch) + (b"[]" if first else b"]")
+        yield before + dumps(event).encode()
+        before = b",\n"
+    yield b"[]" if before == b"[" else b"]"
 
 
 def _events(contents: Contents) -> Iterator[dict[str, Any]]:

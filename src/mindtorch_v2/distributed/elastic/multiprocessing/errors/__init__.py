@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ....._core.files import write_whole
+
 __all__ = ["ChildFailedError", "ErrorHandler", "ProcessFailure", "SignalException", "get_error_handler", "record"]
 
 JSON = dict[str, Any]
@@ -57,7 +59,7 @@ class ErrorHandler:
             "extraInfo": {"py_callstack": "".join(traceback.format_exception(e)), "timestamp": str(int(time.time()))},
         }
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(json.dumps({"message": told}))
+        write_whole(path, [json.dumps({"message": told}).encode()])
 
 
 def get_error_handler() -> ErrorHandler:
@@ -181,7 +183,7 @@ def record(fn: _Function, error_handler: ErrorHandler | None = None) -> Callable
             _, failure = error.get_first_failure()
             path = os.environ.get(_ERROR_FILE)
             if path and failure.error_file_data:
-                Path(path).write_text(json.dumps(failure.error_file_data))
+                write_whole(path, [json.dumps(failure.error_file_data).encode()])
             elif path:
                 handler.record_exception(error)
             raise

@@ -1,4 +1,4 @@
-"""What is slow in a job of many ranks: which rank, link, step or op, and why.
+"""What is slow in a job of many ranks: rank, link, step or op.
 
 Each recording becomes a small digest; digests merge to one answer. Clocks of hosts are aligned by the collectives they share.
 """
