@@ -525,3 +525,10 @@ def test_tensors_from_weak_references_are_whole():
         torch._C.TensorBase()
     with pytest.raises(RuntimeError, match="Cannot subclass _TensorBase directly"):
         type("Mine", (torch._C.TensorBase,), {})
+
+
+@pytest.mark.parametrize("left, right", [((2, 3, 4), (4, 2)), ((2, 1, 3, 4), (2, 4, 2)), ((4,), (2, 4, 2)), ((2, 3, 4), (4,))])
+def test_no_batched_product_is_written_to_where_there_is_no_memory(left, right):
+    x, y = torch.ones(*left), torch.ones(*right)
+    with pytest.raises(RuntimeError, match="cross-device copies are not allowed"):
+        torch.matmul(x, y, out=(x @ y).to("meta"))

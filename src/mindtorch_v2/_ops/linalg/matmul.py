@@ -13,7 +13,7 @@ from ..._core.keys import AUTOGRAD
 from ..._core.threads import threads
 from ..._dispatch.dispatcher import store_out
 from ..._dispatch.facts import Autocast, Batching, Layout
-from ..._dispatch.out_checks import check_grad
+from ..._dispatch.out_checks import check_grad, on_device
 from ..._dispatch.out_dtypes import exact
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import cpp_name, no_kernel, normal_dim, scalar_name, unexpected_dtype
@@ -667,6 +667,7 @@ def _matmul_into(self, other, out):
         return aten.squeeze_(aten.mm(aten.unsqueeze(self, 0), other, out=out), 0)
     if n == 2 and m == 2:
         return aten.mm(self, other, out=out)
+    on_device(matmul, (self, other), [self, other], self._keys | other._keys, (out,))
     try:
         product = matmul.kernel(self, other)
     except NotImplementedError:
