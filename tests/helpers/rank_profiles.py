@@ -5,12 +5,8 @@ python tests/helpers/rank_profiles.py --package torch --out FILE    # as torch 2
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -18,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from rank_programs import free_port
+import two_ranks
 
 _OF_CALLER = ("c10d::", "DistributedDataParallel")
 _COUNTED = ("External id", "Ev Idx", "Record function id", "Sequence number", "Fwd thread id", "finished")
@@ -199,38 +195,10 @@ def recorded(profile: Any) -> dict[str, Any]:
     return {"rows": rows, "communication": communication, "distributedInfo": trace.get("distributedInfo")}
 
 
-def run(python: str, package: str, timeout_s: float = 300) -> list[Any]:
-    """What both ranks recorded, from processes of their own."""
-    with tempfile.TemporaryDirectory() as folder:
-        outs = [Path(folder, f"{rank}.json") for rank in range(2)]
-        port = str(free_port())
-        processes = [
-            subprocess.Popen([python, __file__, "--package", package, "--rank", str(rank), "--port", port, "--out", str(out)])
-            for rank, out in enumerate(outs)
-        ]
-        try:
-            codes = [process.wait(timeout_s) for process in processes]
-        finally:
-            for process in processes:
-                process.kill()
-        if any(codes):
-            raise RuntimeError(f"the ranks ended with {codes}")
-        return [json.loads(out.read_text()) for out in outs]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--package", default="torch")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--rank", type=int)
-    parser.add_argument("--port", type=int)
-    arguments = parser.parse_args()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    if arguments.rank is None:
-        arguments.out.write_text(json.dumps(run(sys.executable, arguments.package), separators=(",", ":")) + "\n")
-    else:
-        run_rank(arguments.package, arguments.rank, arguments.port, arguments.out)
+def run(python: str, package: str) -> list[Any]:
+    """What both ranks answered, from processes of their own."""
+    return two_ranks.run(__file__, python, package)
 
 
 if __name__ == "__main__":
-    main()
+    two_ranks.main(__doc__, __file__, run_rank)

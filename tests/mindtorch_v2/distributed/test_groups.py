@@ -8,13 +8,16 @@ import sys
 import time
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from rank_programs import free_port
 
 import mindtorch_v2 as torch
 import mindtorch_v2.distributed as dist
 from mindtorch_v2.distributed import _backends
+from mindtorch_v2.distributed._traffic import CheckedRequest, Traffic
 from mindtorch_v2.distributed.rendezvous import register_rendezvous_handler, rendezvous
 
 
@@ -280,3 +283,31 @@ def test_default_timeouts():
     from mindtorch_v2.distributed.constants import default_pg_timeout
 
     assert default_pg_timeout == timedelta(minutes=30)
+
+
+X = torch.ones(10)
+MISMATCHES = [
+    (Traffic("allreduce", [X], 10, 10, "SUM"), Traffic("allreduce", [X], 20, 20, "SUM"), "of 10 .*; rank 1: allreduce .*of 20"),
+    (Traffic("allreduce", [X], 10, 10, "SUM"), Traffic("allreduce", [X], 10, 10, "MAX"), "SUM .*; rank 1: allreduce MAX"),
+    (Traffic("allreduce", [X], 10, 10, "SUM"), Traffic("broadcast", [X], 10, 10, root=0), "rank 1: broadcast .*with root 0"),
+    (Traffic("broadcast", [X], 10, 10, root=0), Traffic("broadcast", [X], 10, 10, root=1), "root 0; .*with root 1"),
+    (Traffic("allreduce", [X], 10, 10, "SUM"), Traffic("allreduce", [X.double()], 10, 10, "SUM"), "float32.*float64"),
+]
+
+
+@pytest.mark.parametrize("here, there, told", MISMATCHES)
+def test_processes_that_call_something_else_are_told(here, there, told):
+    done = SimpleNamespace(test=lambda: True)
+    rows = np.array([here.signature(), there.signature()], np.int64)
+    with pytest.raises(dist.DistBackendError, match=f"the processes do not call the same: rank 0: .*{told}"):
+        CheckedRequest(done, rows, done).test()
+    assert CheckedRequest(done, np.array([here.signature()] * 2, np.int64), done).test()
+
+
+def test_every_process_of_a_mismatch_is_told(tmp_path):
+    join = "rank, size = map(int, sys.argv[1:])\n"
+    join += f"dist.init_process_group('gloo', init_method='file://{tmp_path}/meet', rank=rank, world_size=size)"
+    then = "try: dist.all_reduce(torch.ones(10 + 10 * dist.get_rank()))\n"
+    then += "except RuntimeError as error: print(error, flush=True)\nimport os; os._exit(0)"
+    said = outputs(started(join, 2, then))
+    assert all("rank 0: allreduce" in out and "of 10" in out and "of 20" in out for out, _ in said), said
