@@ -153,7 +153,7 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
     "convert": (
         "Writes a recording for another tool: `chrome` (also for Perfetto's page), `perfetto` (its native format), "
         "`speedscope`, `collapsed` stacks for flame graph scripts, `pprof`, `csv`, `parquet` (extra `parquet`), `html`, "
-        "`saved`, `ascend` (a folder for Ascend's tools).",
+        "`saved`, `ascend` and `ascend-db` (folders for Ascend's tools, as text files and as databases).",
         ["convert", PROFILE, "--to", "speedscope", "-o", f"{DEMO}/profile.speedscope.json"],
     ),
     "lines": (

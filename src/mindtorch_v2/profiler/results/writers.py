@@ -14,8 +14,9 @@ Writer = Callable[..., None]  # writer(store, path, **options)
 
 
 class _Entry(NamedTuple):
-    module: str  # relative to this package; its `export(store, path, **options)` writes the file
+    module: str  # relative to this package; its `function(store, path, **options)` writes the file
     ending: str | None = None  # of the files that `mtprof convert` writes with it
+    function: str = "export"
 
 
 _WRITERS: dict[str, _Entry] = {
@@ -29,6 +30,7 @@ _WRITERS: dict[str, _Entry] = {
     "parquet": _Entry("..formats.parquet_file", ".parquet"),
     "html": _Entry("..report.html", ".html"),
     "ascend": _Entry("..formats.ascend.export", "_ascend_pt"),
+    "ascend-db": _Entry("..formats.ascend.export", "_db_ascend_pt", "export_databases"),
     "event_list": _Entry("..exporters.event_list"),
     "stacks": _Entry("..exporters.stacks"),
 }
@@ -51,5 +53,6 @@ def get(name: str) -> Writer:
     if name not in _loaded:
         if name not in _WRITERS:
             raise ValueError(f"unknown exporter {name!r}, known are: {', '.join(names())}")
-        _loaded[name] = import_module(_WRITERS[name].module, __package__).export
+        entry = _WRITERS[name]
+        _loaded[name] = getattr(import_module(entry.module, __package__), entry.function)
     return _loaded[name]

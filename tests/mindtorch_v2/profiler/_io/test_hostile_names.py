@@ -254,8 +254,14 @@ def _ascend(path, store):
     assert {_paired(name) for name in NAMES} <= set(load(path).store.names)
 
 
+def _ascend_database(path, store):
+    found = load(path)
+    assert found.recovery.intact and {_paired(name) for name in NAMES} <= set(found.store.names)
+
+
 READERS = {
     "ascend": _ascend,
+    "ascend-db": _ascend_database,
     "chrome": _chrome,
     "saved": _saved,
     "perfetto": _perfetto,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 
 import ascend_folders as folders
 import numpy as np
@@ -113,20 +114,30 @@ def facts(store):
     return sorted(rows), sorted(launched), inputs, stacks, memory
 
 
-def test_a_folder_that_is_written_is_read_as_it_was(loaded, tmp_path):
+@pytest.mark.parametrize("form", ["ascend", "ascend-db"])
+def test_a_folder_that_is_written_is_read_as_it_was(loaded, tmp_path, form):
     folder = tmp_path / "written_ascend_pt"
-    loaded.export("ascend", folder)
+    loaded.export(form, folder)
     again = load(folder)
     assert again.recovery.intact, again.recovery
     assert facts(again.store) == facts(loaded.store)
     assert again.store.metadata["distributedInfo"] == loaded.store.metadata["distributedInfo"]
+    with pytest.raises(FileExistsError, match="a folder is not written over"):
+        loaded.export(form, folder)
+
+
+def test_the_tables_have_the_recorded_times(loaded, tmp_path):
+    folder = tmp_path / "written_ascend_pt"
+    loaded.export("ascend", folder)
     kernels = (folder / OUTPUT / "kernel_details.csv").read_text().splitlines()
     assert [line.split(",")[2] for line in kernels[1:]] == [*(kernel[0] for kernel in folders.KERNELS), folders.COLLECTIVE[0]]
     steps = (folder / OUTPUT / "step_trace_time.csv").read_text().splitlines()[1].split(",")
     # Computing, exposed, overlapped, communication, free, from the first to the last work, bubble, exposed, before the first.
     assert steps == ["7", "10.294", "20.001", "0.000", "20.001", "29.706", "60.001", "0.000", "20.001", "10.000"]
-    with pytest.raises(FileExistsError, match="a folder is not written over"):
-        loaded.export("ascend", folder)
+    loaded.export("ascend-db", tmp_path / "databases")
+    with closing(sqlite3.connect(tmp_path / "databases" / OUTPUT / "analysis.db")) as analysis:
+        figures = analysis.execute("SELECT * FROM StepTraceTime").fetchall()
+    assert figures == [(folders.DEVICE, "7", *map(float, steps[1:]))]
 
 
 def test_a_recording_of_this_project_becomes_a_folder(tmp_path):
@@ -218,6 +229,41 @@ def test_what_holds_no_recording_is_told(tmp_path, make, message):
 def test_a_folder_of_another_kind_is_a_folder(tmp_path):
     with pytest.raises(IsADirectoryError, match="neither ASCEND_PROFILER_OUTPUT nor trace_view.json"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change, lost",
+    [
+        ("DROP TABLE STRING_IDS", "no table STRING_IDS: names are numbers"),
+        ("DROP TABLE TASK", "no table TASK: there is no work of devices"),
+        ("UPDATE TASK SET startNs = 'soon' WHERE globalTaskId = 0", "row of TASK without a time, device or stream"),
+        ("UPDATE PYTORCH_API SET globalTid = NULL WHERE callchainId = 0", "row of PYTORCH_API without a time or thread"),
+        ("ALTER TABLE TASK RENAME COLUMN streamId TO lane", "row of TASK without a time, device or stream"),
+    ],
+)
+def test_what_a_database_lacks_is_told_and_the_rest_kept(tmp_path, change, lost):
+    folder = folders.database_folder(tmp_path / "x_ascend_pt")
+    with closing(sqlite3.connect(folder / OUTPUT / "ascend_pytorch_profiler_5.db")) as connection:
+        connection.execute(change)
+        connection.commit()
+    loaded = load(folder)
+    assert any(lost in told for told in (*loaded.recovery.notes, *loaded.recovery.skipped))
+    assert len(loaded.store) > 3
+
+
+def test_marks_and_collections_of_a_database(tmp_path):
+    folder = folders.database_folder(tmp_path / "x_ascend_pt")
+    thread = folders.PROCESS << 32 | folders.THREAD
+    with closing(sqlite3.connect(folder / OUTPUT / "ascend_pytorch_profiler_5.db")) as connection:
+        connection.execute("INSERT INTO STRING_IDS VALUES (1, 'fetch'), (2, 'data')")
+        connection.execute("CREATE TABLE MSTX_EVENTS (startNs, endNs, eventType, message, globalTid, domainId)")
+        connection.execute("INSERT INTO MSTX_EVENTS VALUES (?, ?, 2, 1, ?, 2)", (folders.BASE, folders.BASE + 500, thread))
+        connection.execute("CREATE TABLE GC_RECORD (startNs, endNs, globalTid)")
+        connection.execute("INSERT INTO GC_RECORD VALUES (?, ?, ?)", (folders.BASE + 600, folders.BASE + 700, thread))
+        connection.commit()
+    loaded = load(folder)
+    assert loaded.recovery.intact
+    assert rows_of(loaded.store, observer.SCOPE) == [("fetch", 0, 500), ("GC", 600, 700)]
 
 
 def _broken_database(path):

@@ -50,6 +50,11 @@ class Block(NamedTuple):
     released_total: int | None
     released_reserved: int | None
 
+    def moments(self) -> list[tuple[int, int | None, int | None]]:
+        """When it was allocated and released, with what was in use and reserved then."""
+        allocated = (self.allocated, self.total, self.reserved)
+        return [allocated, *([] if self.released is None else [(self.released, self.released_total, self.released_reserved)])]
+
 
 class Contents:
     """Rows by what they are, on the clock of the wall."""

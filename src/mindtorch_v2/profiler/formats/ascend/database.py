@@ -15,29 +15,16 @@ from ...store.store import EventStore
 from .. import kineto
 from .._recovery import Recovery, TraceError
 from .._source import Progress
+from . import database_tables as tables
 from . import kinds
 from .translate import Translator
 
 _BATCH = 4096
 _NPU = 20  # torch's number of the device type
-_OPS, _QUEUE, _CALLS = 50001, 50002, 50003  # types of the rows of PYTORCH_API
-_CATEGORIES = {_OPS: "cpu_op", _QUEUE: "enqueue", _CALLS: "python_function"}
-# Columns of COMPUTE_TASK_INFO under the names that the text tables have; older databases have blockDim in place of blockNum.
-_DETAILS = {
-    "opType": "Type",
-    "taskType": "Accelerator Core",
-    "blockNum": "Block Num",
-    "blockDim": "Block Num",
-    "mixBlockNum": "Mix Block Num",
-    "mixBlockDim": "Mix Block Num",
-    "inputShapes": "Input Shapes",
-    "inputDataTypes": "Input Data Types",
-    "inputFormats": "Input Formats",
-    "outputShapes": "Output Shapes",
-    "outputDataTypes": "Output Data Types",
-    "outputFormats": "Output Formats",
-}
-_NUMBERS = frozenset({"blockNum", "blockDim", "mixBlockNum", "mixBlockDim"})
+_CATEGORIES = {tables.OPS: "cpu_op", tables.QUEUE: "enqueue", tables.CALLS: "python_function"}
+
+# What is missing without a table, of those that every recording of a card has.
+_NEEDED = {"STRING_IDS": "names are numbers", "PYTORCH_API": "there are no ops", "TASK": "there is no work of devices"}
 
 Event = dict[str, Any]
 
@@ -50,10 +37,10 @@ def read(path: str, progress: Progress | None = None, max_bytes: int | None = No
     recovery = Recovery("ascend", bytes_read=size)
     try:
         with closing(sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)) as connection:
-            tables = _Database(connection, recovery)
-            if not tables.has("PYTORCH_API") and not tables.has("TASK"):
+            recorded = _Database(connection, recovery)
+            if not recorded.has("PYTORCH_API") and not recorded.has("TASK"):
                 raise TraceError(f"{path!r} is a database without ops and tasks")
-            store = kineto.from_events(_batches(tables.events()), recovery, Translator())
+            store = kineto.from_events(_batches(recorded.events()), recovery, Translator())
     except sqlite3.DatabaseError as error:
         raise TraceError(f"{path!r} is no database that could be read: {error}") from None
     if progress is not None:
@@ -85,6 +72,9 @@ class _Database:
             for (name,) in listed.fetchall()
             if isinstance(name, str) and '"' not in name
         }
+        for table, loss in _NEEDED.items():
+            if table not in self._columns:
+                recovery.note(f"the database has no table {table}: {loss}")
         self.texts: dict[Any, str] = dict(self.rows("STRING_IDS", "id", "value"))
         self._thread = next((thread for (thread,) in self.rows("PYTORCH_API", "globalTid") if type(thread) is int), 0)
         self._process = self._thread >> 32
@@ -109,6 +99,8 @@ class _Database:
         """Everything as events."""
         yield from self._host()
         yield from self._steps()
+        yield from self._marks()
+        yield from self._collections()
         yield from self._runtime()
         yield from self._tasks()
         yield from self._collectives()
@@ -130,7 +122,7 @@ class _Database:
                 continue
             event["cat"] = _CATEGORIES.get(kind, "user_annotation")
             args: dict[str, Any] = {}
-            if kind == _OPS:
+            if kind in (tables.OPS, tables.MARKS):
                 args["Sequence number"] = -1 if sequence is None else sequence
                 args["Fwd thread id"] = forward or 0
                 if shapes is not None:
@@ -157,6 +149,21 @@ class _Database:
             event = None if name in known else self._span("STEP_TIME", name, start, end, self._thread)
             if event is not None:
                 yield {**event, "cat": "cpu_op"}
+
+    def _marks(self) -> Iterator[Event]:
+        """What programs marked by mstx; a mark at one moment ends where it starts."""
+        for start, end, thread, message, domain in self.rows(
+            "MSTX_EVENTS", "startNs", "endNs", "globalTid", "message", "domainId"
+        ):
+            event = self._span("MSTX_EVENTS", self.text(message), start, start if end is None else end, thread)
+            if event is not None:
+                yield {**event, "cat": "user_annotation", "args": {"domain": self.texts.get(domain, "default")}}
+
+    def _collections(self) -> Iterator[Event]:
+        for start, end, thread in self.rows("GC_RECORD", "startNs", "endNs", "globalTid"):
+            event = self._span("GC_RECORD", "GC", start, end, thread)
+            if event is not None:
+                yield {**event, "cat": "user_annotation"}
 
     def _runtime(self) -> Iterator[Event]:
         levels = dict(self.rows("ENUM_API_TYPE", "id", "name"))
@@ -203,10 +210,10 @@ class _Database:
 
     def _kernels(self) -> dict[Any, _Task]:
         kernels: dict[Any, _Task] = {}
-        for task, name, *values in self.rows("COMPUTE_TASK_INFO", "globalTaskId", "name", *_DETAILS):
+        for task, name, *values in self.rows("COMPUTE_TASK_INFO", "globalTaskId", "name", *tables.KERNEL_DETAILS):
             details = {
-                label: value if column in _NUMBERS else self.text(value).strip('"')
-                for (column, label), value in zip(_DETAILS.items(), values, strict=True)
+                label: value if column in tables.KERNEL_NUMBERS else self.text(value).strip('"')
+                for (column, label), value in zip(tables.KERNEL_DETAILS.items(), values, strict=True)
                 if value is not None and self.texts.get(value) != "N/A"
             }
             kernels[task] = _Task(self.text(name), details)

@@ -18,7 +18,7 @@ from ...store.store import InputInfo
 from . import kinds
 from .contents import Contents
 
-_SEPARATOR = ";\r\n"
+SEPARATOR = ";\r\n"
 _KB, _MB = 1024, 1024 * 1024
 OVERLAP_LANES = ("Computing", "Communication", "Communication(Not Overlapped)", "Free")
 _NAMED = {"Type", "Accelerator Core", "Wait Time(us)", "Block Num", "Block Dim"}
@@ -105,9 +105,9 @@ def _host(contents: Contents) -> Iterator[dict[str, Any]]:
             "Fwd thread id": 1 + forward[row] if forward[row] >= 0 else 0,
         }
         if store.shapes[row] >= 0:
-            args |= _inputs(store.input_infos[store.shapes[row]])
+            args |= input_texts(store.input_infos[store.shapes[row]])
         if stacks[row] >= 0:
-            args["Call stack"] = _SEPARATOR.join(store.stacks[stacks[row]])
+            args["Call stack"] = SEPARATOR.join(store.stacks[stacks[row]])
         if store.kind[row] == observer.SCOPE:
             args[kinds.SCOPE_ARGUMENT] = "user_annotation"
         yield {**_span(contents, row, pid, contents.lane(row), contents.name(row), args), "cat": "cpu_op"}
@@ -121,9 +121,10 @@ def _host(contents: Contents) -> Iterator[dict[str, Any]]:
             yield {"ph": phase, "bp": "e", "name": "fwdbwd", "id": number, "cat": "fwdbwd", **place}
 
 
-def _inputs(info: InputInfo) -> dict[str, str]:
+def input_texts(info: InputInfo) -> dict[str, str]:
+    """Shapes and types of an op's inputs as these files have them."""
     dims = [",".join(map(str, sizes)) if all(type(size) is int for size in sizes) else "" for sizes in info.dims]
-    return {"Input Dims": _SEPARATOR.join(dims), "Input type": _SEPARATOR.join(info.types)}
+    return {"Input Dims": SEPARATOR.join(dims), "Input type": SEPARATOR.join(info.types)}
 
 
 def _runtime(contents: Contents) -> Iterator[dict[str, Any]]:
@@ -145,7 +146,7 @@ def _hardware(contents: Contents) -> Iterator[dict[str, Any]]:
     for row in [*contents.kernels.tolist(), *contents.copies.tolist()]:
         process, details = _process(contents, kinds.HARDWARE, contents.device(row)), contents.details(row)
         name = contents.name(row)
-        args = {"Task Type": _task_type(contents, row)}
+        args = {"Task Type": task_type(contents, row)}
         if store.kind[row] != observer.KERNEL:
             if type(details.get("bytes")) is int:
                 args["data size(Byte)"] = details["bytes"]
@@ -154,7 +155,7 @@ def _hardware(contents: Contents) -> Iterator[dict[str, Any]]:
         yield from _with_flows(contents, row, _span(contents, row, process, contents.lane(row), name, args))
 
 
-def _task_type(contents: Contents, row: int) -> str:
+def task_type(contents: Contents, row: int) -> str:
     """What the recording says, if that tells a kernel or a copy from other tasks."""
     told = str(contents.details(row).get("Task Type"))
     if contents.store.kind[row] != observer.KERNEL:
@@ -358,8 +359,8 @@ def _operator_details(contents: Contents) -> Iterator[list[Any]]:
     ]
     self_device, total_device, stacks = store.self_device_ns, store.total_device_ns, store.call_stack
     for row in contents.ops.tolist():
-        shapes = _inputs(store.input_infos[store.shapes[row]])["Input Dims"] if store.shapes[row] >= 0 else ""
-        stack = _SEPARATOR.join(store.stacks[stacks[row]]) if stacks[row] >= 0 else ""
+        shapes = input_texts(store.input_infos[store.shapes[row]])["Input Dims"] if store.shapes[row] >= 0 else ""
+        stack = SEPARATOR.join(store.stacks[stacks[row]]) if stacks[row] >= 0 else ""
         device = [micro(int(self_device[row])), micro(int(total_device[row]))]
         host = [micro(int(store.self_ns[row])), micro(int(store.duration[row]))]
         yield [contents.name(row), shapes, stack, *host, *device, *device]
@@ -407,14 +408,9 @@ def _memory_record(contents: Contents) -> Iterator[list[Any]]:
         "Device Type",
     ]
     for block in contents.blocks():
-        moments = [
-            (block.allocated, block.total, block.reserved),
-            (block.released, block.released_total, block.released_reserved),
-        ]
-        for time, total, reserved in moments:
-            if time is not None:
-                figures = [_megabytes(total), _megabytes(reserved), _megabytes(total)]
-                yield ["PTA", _time(time), *figures, 0, f"NPU:{block.device}"]
+        for time, total, reserved in block.moments():
+            figures = [_megabytes(total), _megabytes(reserved), _megabytes(total)]
+            yield ["PTA", _time(time), *figures, 0, f"NPU:{block.device}"]
 
 
 def _megabytes(size: int | None) -> Any:
