@@ -23,6 +23,8 @@ from threading import get_ident
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
+import numpy as np
+
 T = TypeVar("T")
 
 
@@ -283,6 +285,35 @@ def is_only_thread() -> bool:
     """
     # Only the numbers are kept: a frame that held the frames, itself among them, would live until the next collection.
     return list(getattr(sys, "_current_frames", dict)()) == [get_ident()]
+
+
+# ---------------------------------------------------------------- arrays
+
+word_at = ctypes.c_size_t.from_address  # its `.value` is the word at an address
+
+
+def _data_offset() -> int:
+    """How far behind an array's id() its address of data stands; 0 where that is not so.
+
+    Relies on an object's id() being its address, and on `data` being the first field of NumPy's arrays.
+    """
+    arrays = [np.empty(3, np.uint8), np.empty((2, 0)), np.empty(4)[1:]]
+    offset: int = object.__basicsize__
+    if sys.implementation.name != "cpython":
+        return 0
+    return offset if all(word_at(id(a) + offset).value == a.__array_interface__["data"][0] for a in arrays) else 0
+
+
+# For hot paths, which read it inline: `word_at(id(array) + DATA_OFFSET).value`, a tenth of the time of __array_interface__.
+DATA_OFFSET = _data_offset()
+
+
+def data_address(array: np.ndarray) -> int:
+    """Where the memory of an array's first element is."""
+    if DATA_OFFSET and isinstance(array, np.ndarray):
+        return word_at(id(array) + DATA_OFFSET).value
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 # ---------------------------------------------------------------- capsules

@@ -266,3 +266,14 @@ def test_an_interpreter_without_all_of_it_trains_to_the_same_values():
         return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     assert run(_WITHOUT, _PROGRAM) == run(_PROGRAM) != ""
+
+
+# ---------------------------------------------------------------- arrays
+
+
+@pytest.mark.parametrize("offset", [cpython.DATA_OFFSET, 0])
+def test_the_address_of_an_arrays_data_is_numpys(monkeypatch, offset):
+    monkeypatch.setattr(cpython, "DATA_OFFSET", offset)
+    whole = np.arange(12.0).reshape(3, 4)
+    for array in (whole, whole[1:, 2:], whole[::-1], np.empty(0), np.float32(1).reshape(())):
+        assert cpython.data_address(array) == array.__array_interface__["data"][0]

@@ -12,7 +12,7 @@ from threading import get_ident, get_native_id
 from typing import Any
 
 from ..._core import storage, threads
-from ..._core.cpython import code_without_signals_at_entry, without_signals_at_entry
+from ..._core.cpython import code_without_signals_at_entry, data_address, without_signals_at_entry
 from ..._core.storage import MemoryListener, owner_of
 from .python_calls.code_origin import inner_code
 
@@ -94,19 +94,17 @@ def _any_thread(
     @without_signals_at_entry
     def tensor_freed(tensor: Any) -> None:
         nonlocal rows, ends
-        if ends is not None:
-            for now in times:
-                ends += (now, address[tensor])
-                break
-        try:
-            if tensor._storage is not None:
-                return
-            array = tensor._array
-        except AttributeError:  # an interrupt came while the tensor was made
-            return
-        if array.base is not None:
-            array = owner_of(array)
         for now in times:
+            if ends is not None:
+                ends += (now, address[tensor])
+            try:
+                if tensor._storage is not None:
+                    return
+                array = tensor._array
+            except AttributeError:  # an interrupt came while the tensor was made
+                return
+            if array.base is not None:
+                array = owner_of(array)
             rows += (now, FREED, address[array])
             break
 
@@ -126,7 +124,7 @@ def _any_thread(
     def tensor_moves(tensor: Any) -> None:
         if moves is not None:
             owner = owner_of(tensor._array)
-            moves.extend((clock(), id(tensor), id(owner), owner.nbytes, owner.__array_interface__["data"][0]))
+            moves.extend((clock(), id(tensor), id(owner), owner.nbytes, data_address(owner)))
 
     return MemoryListener(append, on_alloc, tensor_freed, storage_freed, tensor_moves)
 

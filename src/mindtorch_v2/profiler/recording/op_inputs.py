@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._core import memory_format as formats
+from ..._core.cpython import DATA_OFFSET, word_at
 from ..._core.dtype import DTYPES, dtype, from_numpy
+from ..._core.storage import owner_of
 from ..._dispatch import observer
 from ..store.store import InputInfo
 from .op_facts import has_generator_after_size, has_number_form, keeps_pin_memory_open
-from .tensor_notes import MOST_ARGUMENTS, touch_all, touch_one
+from .tensor_notes import MOST_ARGUMENTS, STRIDED, touch_all, touch_one
 
 if TYPE_CHECKING:
     from ..._dispatch.schema import Schema
@@ -200,11 +202,8 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
         lines += [f"    return extend((op, start, end, sequence, numbers[notes(op, ({', '.join(names)},))]))"]
     if follows:
         lines += [
-            f"touch_one(place + {i}, a{i}, start)"
-            if i in tensors
-            else f"if a{i} is not None: touch_one(place + {i}, a{i}, start)"
-            for i in range(len(names))
-            if "Tensor" in type_texts[i]
+            *_touching(tensors),
+            *(f"if a{i} is not None: touch_one(place + {i}, a{i}, start)" for i in others if "Tensor" in type_texts[i]),
         ]
     if names:
         lines += [f"if not ({' and '.join(same)}):", *(f"    {line}" for line in remember)]
@@ -217,6 +216,26 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
     return (
         f"def capture({', '.join(['start', 'end', 'sequence', *names])}):\n    global {', '.join(remembered)}\n    {text}\n"
     ), remembered
+
+
+def _touching(tensors: list[int]) -> list[str]:
+    """The lines of a capture that note which tensors an op was given: what `touch_one` does, for all plain ones in one row."""
+    each = [f"touch_one(place + {i}, a{i}, start)" for i in tensors]
+    if not tensors or not DATA_OFFSET:
+        return each
+    owners = [f"o{i} = b{i} if b{i}.base is None else owner_of(b{i})" for i in tensors]
+    rows = [
+        f"start, id(o{i}), o{i}.nbytes, place + {i}, id(a{i}), word_at(id(o{i}) + {DATA_OFFSET}).value, {STRIDED}"
+        for i in tensors
+    ]
+    plain = " is ".join([*(f"b{i}.__class__" for i in tensors), "ndarray"])
+    return [
+        f"if {plain}:",
+        *(f"    {line}" for line in owners),
+        f"    touch(({', '.join(rows)}))",
+        "else:",
+        *(f"    {line}" for line in each),
+    ]
 
 
 _codes: dict[tuple[tuple[str, ...], bool], tuple[CodeType, list[str]]] = {}
@@ -266,6 +285,10 @@ class Captures(dict[int, Capture]):
                     "notes": _notes,
                     "kept": _KEPT,
                     "nothing": nothing,
+                    "touch": touch,
+                    "owner_of": owner_of,
+                    "word_at": word_at,
+                    "ndarray": np.ndarray,
                     "touch_one": touch and partial(touch_one, touch),
                     "touch_all": touch and partial(touch_all, touch),
                 },

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.cpython import data_address
 from ..._core.dtype import dtype as Dtype
 from ..._core.sparse import SparseTensor
 from ..._core.storage import owner_of
@@ -105,7 +106,7 @@ def touch_one(touch: Callable[[tuple[int, ...]], None], place: int, value: Any, 
     if array.__class__ is not np.ndarray and isinstance(value, SparseTensor):
         touch((start, id(owner), owner.nbytes, place, id(value), 0, SPARSE))
     else:
-        touch((start, id(owner), owner.nbytes, place, id(value), owner.__array_interface__["data"][0], STRIDED))
+        touch((start, id(owner), owner.nbytes, place, id(value), data_address(owner), STRIDED))
 
 
 def note_of(tensor: Any) -> TensorNote | None:
@@ -117,7 +118,7 @@ def note_of(tensor: Any) -> TensorNote | None:
     return TensorNote(
         id(tensor),
         id(owner),
-        0 if sparse else owner.__array_interface__["data"][0],
+        0 if sparse else data_address(owner),
         owner.nbytes,
         tuple(array.shape),
         () if sparse else tuple(stride // array.itemsize for stride in array.strides),
