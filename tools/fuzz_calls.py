@@ -66,7 +66,7 @@ AS_IN_TORCH: list[tuple[str, str, str]] = [
     ("KeyError", r"torch\.optim\.", "params"),  # a dict in place of the parameters
     ("KeyError", r"torch\.optim\.lr_scheduler\.", "initial_lr"),  # resumed without a state
     ("OverflowError", "", "int too big to convert"),  # a number of more than 64 bits
-    ("OverflowError", r"torch\.nn\.", ""),
+    ("OverflowError", r"torch\.(nn|optim)\.", ""),
     ("OverflowError", r"Tensor\.__int__|torch\.sym_int$", "cannot convert float infinity"),
     ("MemoryError", r"torch\.nn\.RNNCellBase", ""),  # of Python's own, for `(1,) * 2**62`
     ("ZeroDivisionError", r"torch\.(nn|optim\.lr_scheduler)\.", ""),

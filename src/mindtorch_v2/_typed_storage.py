@@ -62,6 +62,17 @@ _LEGACY_FORMS = (
 )
 
 
+def _element(value: Any, dtype: dt.dtype) -> Any:
+    """An element of a list that a storage is filled with: a number, or a tensor of one."""
+    if not isinstance(value, Tensor):
+        return value
+    if value.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    if value.is_complex() and not dtype.is_complex:
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    return value.item()
+
+
 def _check_call(forms: str, args: tuple[Any, ...], wrap_storage: Any) -> None:
     """What the constructors of all typed storages refuse."""
     if wrap_storage is not None:
@@ -115,7 +126,10 @@ class TypedStorage(MemoryObject):
             raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
         self._dtype = dt.get_default_dtype() if dtype is None else dtype
         if wrap_storage is None:
-            wrap_storage = as_untyped(new_storage(args[0] if args else 0, self._dtype.np, device))
+            values = args[0] if args else 0
+            if isinstance(values, Sequence):
+                values = [_element(value, self._dtype) for value in values]
+            wrap_storage = as_untyped(new_storage(values, self._dtype.np, device))
         self._untyped_storage = wrap_storage
 
     # ------------------------------------------------------------------ what it is

@@ -156,12 +156,12 @@ def described_difference(wanted: list[Any], got: list[Any], exact: bool, compute
     return None
 
 
-def result_difference(wanted: Any, got: Any, exact: bool) -> tuple[str, str] | None:
+def result_difference(wanted: Any, got: Any, exact: bool, computed: str = "") -> tuple[str, str] | None:
     if isinstance(wanted, list):
         if not isinstance(got, list) or len(wanted) != len(got):
             return "results", f"{got!r:.100}, not {len(wanted)} results"
         for one, two in zip(wanted, got, strict=True):
-            found = result_difference(one, two, exact)
+            found = result_difference(one, two, exact, computed)
             if found:
                 return found
         return None
@@ -170,7 +170,7 @@ def result_difference(wanted: Any, got: Any, exact: bool) -> tuple[str, str] | N
     ((kind, one),) = wanted.items()
     two = got[kind]
     if kind == "tensor":
-        return described_difference(one, two, exact)
+        return described_difference(one, two, exact, computed)
     if kind == "float":
         return None if close([one], [two], "float32", False) else ("values", f"{two}, not {one}")
     return None if one == two and type(one) is type(two) else ("results", f"{two!r}, not {one!r}")
@@ -188,6 +188,12 @@ def computed_dtype(statement: Statement, machine: Machine) -> str:
     """The coarsest dtype in which a statement with `out=` may compute before it stores."""
     dtypes = [Machine.dtype(tensor) for tensor in tensors_of(statement["args"], machine)]
     return max((dtype if dtype in TOLERANCE else "float32" for dtype in dtypes), key=TOLERANCE.__getitem__, default="")
+
+
+def coarsest_dtype(machine: Machine) -> str:
+    """The coarsest dtype of all tensors, through any of which a gradient may have gone."""
+    dtypes = [Machine.dtype(tensor) for tensor in machine.tensors.values()]
+    return max((dtype for dtype in dtypes if dtype in TOLERANCE), key=TOLERANCE.__getitem__, default="")
 
 
 def tensors_of(argument: Any, machine: Machine) -> list[Any]:
@@ -236,7 +242,8 @@ def outcome_difference(
     if theirs and ours and messages and theirs[1] != ours[1]:
         return "message", f"{ours[1]!r}, not {theirs[1]!r}"
     exact = statement.get("name", statement["do"]).rstrip("_") in EXACT or statement["do"] in ("input", "get", "set")
-    found = None if theirs else result_difference(wanted["results"], got["results"], exact)
+    through = computed if statement["do"] == "grad" else ""
+    found = None if theirs else result_difference(wanted["results"], got["results"], exact, through)
     if found:
         return found
     before, after = wanted.get("changed", {}), got.get("changed", {})
@@ -296,6 +303,8 @@ def first_difference(
         computed = into = ""
         if statement["do"] == "out":
             computed, into = computed_dtype(statement, machine), memory_written(statement, machine, wanted)
+        elif statement["do"] == "grad":
+            computed = coarsest_dtype(machine)
         got = machine.run(statement)
         found = outcome_difference(statement, wanted, got, messages, computed)
         if found:
@@ -312,9 +321,7 @@ def first_difference(
             overwrite(machine, label, described)
     if any("error" in outcome and one["do"] in ("backward", "grad") for one, outcome in zip(program, outcomes, strict=True)):
         return None  # which gradients were there when a backward pass failed is a matter of order
-    dtypes = [Machine.dtype(tensor) for tensor in machine.tensors.values()]
-    coarsest = max((dtype for dtype in dtypes if dtype in TOLERANCE), key=TOLERANCE.__getitem__, default="")
-    found = gradients_difference(gradients, machine.finish(), coarsest)
+    found = gradients_difference(gradients, machine.finish(), coarsest_dtype(machine))
     if not found:
         return None
     return Difference(len(program), "gradient", found[0], "", found[1], circumstances_of(list(machine.tensors.values())))

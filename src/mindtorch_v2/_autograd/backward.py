@@ -19,6 +19,7 @@ from .engine import GraphRoot, GraphTask, Root, run_task
 from .graph import require_grad
 from .nodes.accumulate import AccumulateGrad
 from .nodes.edges import GradientEdge, edge_of
+from .nodes.grad_form import to_form
 from .nodes.node import Edge
 from .observed_engine import walk_for
 
@@ -287,7 +288,10 @@ def _run(task: GraphTask, outputs: Sequence[Any], grads: Sequence[Tensor | None]
         if isinstance(output, Tensor) and (not output._keys & AUTOGRAD or _is_end(output)):
             raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         node, number = edge_of(output)
-        roots.append((node, number, grad))
+        form: Any = node.inputs
+        if form.__class__ is list:
+            form = form[number]
+        roots.append((node, number, None if grad is None else to_form(None, index, grad, form)))
     if not roots:
         return
     if len(roots) > 1:

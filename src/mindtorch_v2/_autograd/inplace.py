@@ -146,7 +146,6 @@ def run_in_place(
         return without_history(execute, (op, args), {})
     check_in_place(target)
     node = make_for(derivative, mask)(args, state)
-    earlier = target._array
     without_history(execute, (op, args), {})
     array = target._array
     node.inputs = (array.shape, array.dtype)
@@ -154,7 +153,7 @@ def run_in_place(
     fill_results(node, (target,))
     if graph.has_node_listeners():
         graph.notify_node(node)
-    _rebase(target, node, 0, shared, earlier)
+    _rebase(target, node, 0, shared, op.reshapes)
     return target
 
 
@@ -172,16 +171,16 @@ def may_have_views(target: Tensor) -> bool:
     return storage is not None and getrefcount(storage) > REFCOUNT_WITH_OWNER + (target._base is not None)
 
 
-def _rebase(target: Tensor, node: Node, number: int, shared: bool, earlier: np.ndarray | None = None) -> None:
-    """`rebase_history`, where the caller knows whether the storage may be shared with further views, and how the target looked
-    at its memory before."""
+def _rebase(target: Tensor, node: Node, number: int, shared: bool, reshaped: bool = False) -> None:
+    """`rebase_history`, where the caller knows whether the storage may be shared with further views, and whether the target got
+    another shape and its memory stayed as it was."""
     base = target._base
     before = _node_of(target if base is None else base)
-    if base is None:
+    if base is None or reshaped:
         _replace_history(target, node, number)
-        base = target
+        base = target if base is None else base
     else:
-        _replace_history(base, CopySlices(base, target, node, earlier))
+        _replace_history(base, CopySlices(base, target, node))
         _update_view(target, base, before)
     if shared:
         for view in live_views(base):
@@ -218,12 +217,12 @@ def _steps(array: np.ndarray) -> tuple[int, ...]:
 
 
 class Geometry:
-    """Offset, sizes and strides of a view in its base, in elements of the view's dtype; with `earlier` those that it had."""
+    """Offset, sizes and strides of a view in its base, in elements of the view's dtype."""
 
     __slots__ = ("as_complex", "as_real", "lazy", "offset", "shape", "strides")
 
-    def __init__(self, view: Tensor, base: Tensor, earlier: np.ndarray | None = None) -> None:
-        array, whole = view._array if earlier is None else earlier, base._array
+    def __init__(self, view: Tensor, base: Tensor) -> None:
+        array, whole = view._array, base._array
         item = array.itemsize
         self.shape = array.shape
         self.strides = _steps(array)
@@ -276,18 +275,16 @@ class Layout:
 class CopySlices(Node):
     """The node of a base of which a view was written in place: runs the op's node on the view's part of the gradient."""
 
-    __slots__ = ("base", "node", "read", "view")
+    __slots__ = ("base", "node", "view")
 
     title = "torch::autograd::CopySlices"
 
-    def __init__(self, base: Tensor, view: Tensor, node: Node, earlier: np.ndarray | None = None) -> None:
+    def __init__(self, base: Tensor, view: Tensor, node: Node) -> None:
         state = threads.state
         array = base._array
         own: Edge | None = (base._node, base._output_nr) if base._keys & AUTOGRAD else None
         self.base = Layout(base)
         self.view = Geometry(view, base)
-        # What the op has read: the same part, but for an op like `t_`, which changes how the view looks at it.
-        self.read = self.view if earlier is None or earlier is view._array else Geometry(view, base, earlier)
         self.node: Node | None = node
         self.edges = (own, *node.edges[1:])
         self.inputs = (array.shape, array.dtype)
@@ -306,7 +303,7 @@ class CopySlices(Node):
         results = self._run(aten.clone(part))
         if self.edges[0] is not None:
             if results[0] is not None:
-                aten.copy_(part if self.read is self.view else self.read.of(whole), results[0])
+                aten.copy_(part, results[0])
             results[0] = whole
         return results
 
@@ -395,14 +392,15 @@ class StaleView(_ViewNode):
         raise RuntimeError(self.message)
 
 
-def record_unknown(op: OpSpec, args: tuple[Any, ...], targets: tuple[Tensor, ...]) -> None:
-    """Make tensors that an op without a derivative has written the outputs of a node that raises in backward."""
+def record_unknown(op: OpSpec, args: tuple[Any, ...], targets: tuple[Tensor, ...], moved: bool = False) -> None:
+    """Make tensors that an op without a derivative has written the outputs of a node that raises in backward. Where it has
+    `moved` them to another memory, views may lie in the old one."""
     floating = [target._array.dtype.kind in FLOATING for target in targets]
     if any(floating):
         node = not_implemented_node(op, args, targets, threads.state)
         for number, target in enumerate(targets):
             if floating[number]:
-                rebase_history(target, node, number)
+                _rebase(target, node, number, moved or may_have_views(target))
 
 
 entry_globals.install(run_in_place=run_in_place, check_in_place=check_in_place, record_unknown=record_unknown)

@@ -404,7 +404,7 @@ def _run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
 def store_out(op: OpSpec, args: tuple[Any, ...], targets: tuple[Tensor, ...], results: Sequence[Tensor]) -> None:
     """Write the results of an op into what its call has as `out=`: all of them, or none if one is refused."""
     for target, result in zip(targets, results, strict=True):
-        check_apart_from(op, args, target)
+        check_apart_from(op, args, target, target._array.shape == result._array.shape)
         op.out_dtype(result.dtype, target.dtype)
     for target, result in zip(targets, results, strict=True):
         _write_out(op, target, result)

@@ -113,7 +113,7 @@ record_node: Callable[[OpSpec, tuple[Any, ...], Any], None]
 # The same for results of a subclass.
 record_subclass: Callable[[OpSpec, tuple[Any, ...], Any], None]
 # Makes tensors that were written the outputs of a node that raises in backward: (op, what the node follows, tensors).
-record_unknown: Callable[[OpSpec, tuple[Any, ...], tuple[Tensor, ...]], None]
+record_unknown: Callable[..., None]
 # A call that has its arguments in an order that torch deprecates: (op, arguments by schema, those left over, `out=`).
 call_deprecated: Callable[[OpSpec, tuple[Any, ...], tuple[Any, ...], Any], Any]
 # Calls a function with the arguments that follow it, with grad mode off.

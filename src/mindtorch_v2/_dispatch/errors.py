@@ -24,6 +24,8 @@ def type_name(value: Any) -> str:
     """How torch names a value's type in messages."""
     if isinstance(value, Tensor):
         return type(value).__name__ if type(value) is not Tensor else "Tensor"
+    if isinstance(value, np.generic):
+        return f"numpy.{type(value).__name__}"
     return type(value).__name__
 
 
@@ -347,7 +349,8 @@ def _about_operands(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exce
 
 def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
     """The exception torch raises where a kernel failed with `error`; the same one where it is torch's already."""
-    if op.promoted and not op.composite and isinstance(error, NotImplementedError | TypeError):
+    is_repeated = isinstance(error, ValueError) and "read-only" in str(error)
+    if op.promoted and not op.composite and (is_repeated or isinstance(error, NotImplementedError | TypeError)):
         # torch's kernels look at dtypes last: operands must broadcast, and a target must be able to hold the result.
         earlier = refused_before_kernel(op, args)
         if earlier is not None:

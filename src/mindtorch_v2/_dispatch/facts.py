@@ -171,6 +171,8 @@ class Facts(TypedDict, total=False):
     dispatched: bool
     # An integer tensor that is written into gets no history; that of other in-place ops does, in torch, too.
     stops_at_integers: bool
+    # Gives the tensor itself another shape and writes nothing: where that is a view, its base keeps its history.
+    reshapes: bool
     # torch has no history for an integer result of this op, and says so where an operand requires grad.
     refuses_integer_results: bool
     # Refuses to write into the memory that it reads: into a part of it, or into any.

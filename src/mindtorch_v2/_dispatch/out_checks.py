@@ -146,12 +146,13 @@ def check_iterated(op: OpSpec, args: tuple[Any, ...], sources: list[Tensor], tar
                 )
 
 
-def check_apart_from(op: OpSpec, args: tuple[Any, ...], target: Tensor) -> None:
+def check_apart_from(op: OpSpec, args: tuple[Any, ...], target: Tensor, keeps_shape: bool) -> None:
     """The same for an op that reads and writes in an order of its own: of its operands only a tensor that it starts from may
-    be the target."""
+    be the target. One that does not keep its shape is given it first, and is looked at when it is written."""
     if op.checks_overlap is not Overlap.ANY:
         return
-    check_writable(target)
+    if keeps_shape:
+        check_writable(target)
     for source in tensors_in(args[1:] if isinstance(args[0], Tensor) else args):
         if source is target:
             raise overlapping_read()

@@ -84,6 +84,7 @@ class OpSpec:
         "promoted",
         "recorded_form",
         "refuses_integer_results",
+        "reshapes",
         "results",
         "samples",
         "schema",
@@ -129,6 +130,7 @@ class OpSpec:
     refuses_integer_results: bool
     shares_memory: bool
     stops_at_integers: bool
+    reshapes: bool
     surface: Surface
     takes_all_grads: bool
     tensors_only: bool
@@ -323,6 +325,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
             "refuses_integer_results",
             "shares_memory",
             "stops_at_integers",
+            "reshapes",
             "takes_all_grads",
             "tensors_only",
             "torch_counts_flops",

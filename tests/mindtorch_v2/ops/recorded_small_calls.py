@@ -414,6 +414,53 @@ torch.arange(4.0).reshape(2, 2).t()[T([[1], [0]]), T([False, True])]
 torch.arange(8.0).reshape(2, 2, 2).permute(2, 0, 1)[T([[1], [0]]), T([[False, True], [True, True]])]
 torch.arange(8.0).reshape(2, 2, 2).permute(2, 0, 1)[:, T([[False, True], [True, True]])]
 torch.arange(8.0).reshape(2, 2, 2).permute(2, 0, 1)[T(1), T([True, False])]
+torch.div(T([6], dtype=uint8), -1, rounding_mode=None)
+torch.div(T([6], dtype=uint8), -1, rounding_mode="floor")
+torch.div(T([6], dtype=uint8), 2**70, rounding_mode=None)
+T(1., dtype=float16).sub(1j, alpha=-0.5 - 2j)
+torch.isposinf(T([1j]).to(torch.complex32))
+torch.relu(T([1j]).to(torch.complex32))
+(T([0.5], dtype=float16) + 1j).norm(1.0)
+torch.bucketize(T(-1), T([6], dtype=uint8))
+torch.bucketize(-1, T([2, 3], dtype=uint8))
+torch.searchsorted(T([2, 3]), 2.7)
+T([], dtype=torch.int16).median()
+T([], dtype=int64).nanmedian()
+torch.kthvalue(T(1j), 1)
+torch.argsort(T([[0.0, 3.0], [0.25, -2.75]]).view(bool))
+torch.topk(T([0., 3.]), 0)[1].untyped_storage().nbytes()
+T(0j).reshape(1, 1).scatter_reduce_(0, T([[6]]), T([[1j]]), "amin")
+T([False]).scatter_reduce(0, T([6]), T([False]), "mean")
+x=G([[0.]]); T([[nan, nan]]).scatter_reduce(1, T([[1]]), x, "amax").sum().backward(); x.grad
+torch.arange(4.0).reshape(2, 2, 1)[T([[1, 1]]).t()]
+torch.arange(4.0).reshape(2, 2, 1)[:, T([[1, 1]]).t()]
+x=G([]); torch.autograd.grad(torch.cat([x], 1), x, E(0))
+T([1.], dtype=float64).expand(2).ceil_()
+T([1j]).expand(2).ceil_()
+x=T([0., 3.]); x.heaviside_(x[1])
+x=T([0., 3.]); x.heaviside_(x)
+T([complex(inf, 0.25), 3 + 4j], dtype=complex64).sgn_()
+x=T(3.); x.__imod__(T([2.]))
+torch.addmm(T([[1.]]), T([[nan]]), T([[nan]]), alpha=0)
+torch.addmm(T([[1.]]), T([[nan]]), T([[nan]]), alpha=0, beta=0)
+slope(lambda x: x.log().pow(False), [-1.])
+slope(lambda x: x.log().pow(0), [-1.])
+slope(lambda x: x.cumprod(0) / x.cumprod(0), [0., 3.])
+slope(lambda x: x.cumprod(0) * T([1., 2., 3., 4., 5.]), [2., 0., 3., 0., 5.])
+slope(lambda x: torch.as_strided(x.expand(2, 2), [2, 2], [1, 0]).abs(), [[1j, 3 - 4j]], complex64)
+x=G([1., 2.]); torch.autograd.grad(x.var([], correction=2), x, create_graph=True)[0].requires_grad
+torch.index_add(T([6]), 0, T([0, 0]), T([6, 7]), out=T([6]).expand(2))
+torch.frombuffer(bytearray(16), dtype=int8, offset=T([True]).numpy()[0])
+T([0.5]).logit(T(1 + 1j))
+torch.FloatStorage([T(1 + 1j)])
+torch._fused_adagrad_([T([1])], [T([1j])], [T([1.])], [T(1.)], lr=1., lr_decay=0., weight_decay=0., eps=1., maximize=False)
+torch._fused_adagrad_([T([1.])], [T([1j])], [T([1.])], [T(1.)], lr=1., lr_decay=0., weight_decay=0., eps=1., maximize=False)
+x=G([1., 2.]); y=x * 1; torch.le(E(3, 2), 0., out=y); y.backward(torch.ones(3, 2)); x.grad
+x=G([1., 2.]); y=x * 1; torch.le(E(3), 0., out=y); y.backward(torch.ones(3))
+x=G([1., 2.]); torch.autograd.grad(x * 1, x, torch.ones(2, dtype=float64))
+x=G([[1., 2.]]) * 1; y=x[:]; y.t_(); (x.grad_fn.name(), y.grad_fn.name(), y.shape)
+x=G([[1., 2.]]); y=(x * 3)[:]; y.squeeze_(); (y * T([1., 2.])).sum().backward(); x.grad
+x=T(0.); y=x.squeeze(); x.set_(G(0.)); (y.requires_grad, x.requires_grad)
 """
 
 

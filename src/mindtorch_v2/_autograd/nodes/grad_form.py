@@ -24,17 +24,21 @@ def sum_to_shape(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
     return aten.view(grad, shape) if lead > 0 else grad
 
 
-def to_form(node: Node, position: int, grad: Tensor, form: tuple[tuple[int, ...], Any] | None) -> Tensor:
-    """The gradient that `node` returned at `position`, in its receiver's form; RuntimeError if the shapes do not broadcast."""
+def to_form(node: Node | None, position: int, grad: Tensor, form: tuple[tuple[int, ...], Any] | None) -> Tensor:
+    """The gradient that `node` returned at `position`, in its receiver's form; RuntimeError if the shapes do not broadcast.
+
+    Without a node it is one that the pass starts from.
+    """
     if form is None:
         return grad
     shape, np_dtype = form
     array = grad._array
     if array.shape != shape:
         if not _broadcasts(shape, array.shape):
+            source = "" if node is None else f"Function {node.name()} returned an "
             raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient at index {position} - got "
-                f"{list(array.shape)} but expected shape compatible with {list(shape)}"
+                f"{source}invalid gradient at index {position} - got {list(array.shape)} but expected shape compatible with "
+                f"{list(shape)}"
             )
         grad = sum_to_shape(grad, shape)
     if array.dtype != np_dtype:

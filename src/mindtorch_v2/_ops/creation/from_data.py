@@ -18,6 +18,7 @@ from ..._core.tensor import Tensor, make_meta, make_on_storage
 from ..._core.threads import threads
 from ..._core.untyped_storage import MemoryObject, UntypedStorage
 from ..._dispatch import entry_globals
+from ..._dispatch.errors import type_name
 from ..._dispatch.interception import without_modes
 from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import aten
@@ -374,8 +375,11 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
         view = memoryview(buffer)
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
-    if any(not -(1 << 63) <= number < 1 << 63 for number in (count, offset)):
-        raise ValueError("Overflow when unpacking long long")
+    for name, number in (("count", count), ("offset", offset)):
+        if not isinstance(number, int | np.integer):
+            raise TypeError(f"frombuffer(): argument '{name}' must be int, not {type_name(number)}")
+        if not -(1 << 63) <= number < 1 << 63:
+            raise ValueError("Overflow when unpacking long long")
     item, length = kind.itemsize, view.nbytes
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")

@@ -94,6 +94,11 @@ def _c_order(array):
     return array if array.flags.c_contiguous else array.copy("C")
 
 
+def _lies_in_rows(index):
+    """Whether an index lies in row-major order; torch looks at the strides of dims of one element, too."""
+    return index.flags.c_contiguous and (index.ndim < 2 or index.strides[-1] == index.itemsize)
+
+
 def _index_layout(array, indices, result):
     """A result of `array[indices]` in torch's order of dims: those that no index takes lie as in the array."""
     dims, at = [], 0
@@ -101,7 +106,7 @@ def _index_layout(array, indices, result):
         taken = 1 if index is None or index.dtype in (_INT64, _INT32) else index.ndim
         dims += [] if index is None else range(at, at + taken)
         at += taken
-    in_rows = array.flags.c_contiguous and all(index is None or index.flags.c_contiguous for index in indices)
+    in_rows = array.flags.c_contiguous and all(index is None or _lies_in_rows(index) for index in indices)
     if in_rows or result.ndim < 2 or not result.size or not dims:
         return _c_order(result)
     kept = [step for dim, step in enumerate(array.strides) if dim not in dims]
@@ -151,7 +156,7 @@ def index(self, indices):
     try:
         if len(indices) == 1:
             first = indices[0]
-            if first.dtype is _INT64 and self.ndim and self.flags.c_contiguous:
+            if first.dtype is _INT64 and self.ndim and self.flags.c_contiguous and _lies_in_rows(first):
                 return self.take(first, 0)
             if first.dtype is _BOOL and first.shape == self.shape and first.ndim:
                 # Taking the positions is up to five times as fast as NumPy's own loop over a mask.
@@ -161,6 +166,7 @@ def index(self, indices):
             and indices[-1] is not None
             and indices[-1].dtype is _INT64
             and self.flags.c_contiguous
+            and _lies_in_rows(indices[-1])
             and self.size
             and len(indices) <= self.ndim
         ):

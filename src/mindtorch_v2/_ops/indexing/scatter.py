@@ -401,8 +401,10 @@ def scatter_reduce(self, dim, index, src, reduce, include_self, out=None):
         if self.dtype.kind == "b" and reduce == "mean":
             raise no_kernel("div_floor_cpu", self)
         return untouched
-    _checked_source(self, dim, index, src)  # before anything is written
-    if (self.dtype.kind == "c" and reduce in ("amax", "amin")) or (self.dtype.kind == "b" and reduce == "mean"):
+    unknown = (self.dtype.kind == "c" and reduce in ("amax", "amin")) or (self.dtype.kind == "b" and reduce == "mean")
+    # Before anything is written; the kernel looks at positions, if there is one.
+    _checked_source(self, dim, np.zeros_like(index) if unknown else index, src)
+    if unknown:
         raise no_kernel(f"scatter_gather_tensor_cpu_reduce_{reduce}", self)
     out = _start(self, out)
     if not include_self:
@@ -440,7 +442,7 @@ def _reduce_grads(g, self, dim, index, src, reduce, include_self, result):
         self_hit, src_hit = (self == result).to(dtype=g.dtype), (src == at_result).to(dtype=g.dtype)
         # As torch shares it out: what `self` holds counts among the ties even where it takes no part.
         ties = aten.scatter_add(self_hit, dim, index, src_hit)
-        share = g / aten.masked_fill(ties, ties == 0, 1)
+        share = g / ties
         grad_self, grad_src = self_hit * share, src_hit * aten.gather(share, dim, index)
     if not include_self:
         grad_self = aten.scatter(grad_self, dim, index, 0)

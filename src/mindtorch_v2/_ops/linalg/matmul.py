@@ -22,6 +22,7 @@ from .._support.half import is_narrow
 from .._support.out_rules import exactly
 from ..pointwise.arithmetic import check_factor, conj, fitting_number, scaled
 from ..shape.view import expand
+from ._checks import LAPACK
 
 _FLOAT32 = np.dtype(np.float32)
 _dot = np.ndarray.dot
@@ -208,6 +209,8 @@ def addmm(self, mat1, mat2, beta, alpha):
     _check_addmm(self, mat1, mat2)
     if not mat1.size or not mat2.size:
         return _without_product(self, (mat1.shape[0], mat2.shape[1]), beta)
+    if alpha == 0 and mat1.dtype.char in LAPACK:  # BLAS does not look at the product then
+        return _plus(self, np.zeros((mat1.shape[0], mat2.shape[1]), mat1.dtype), beta, 1)
     if is_narrow(mat1.dtype):  # rounded once, after the sum
         wide = np.matmul(mat1.astype(_FLOAT32), mat2.astype(_FLOAT32))
         return _plus(self.astype(_FLOAT32), wide, beta, alpha).astype(mat1.dtype)

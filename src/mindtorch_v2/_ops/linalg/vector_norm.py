@@ -40,7 +40,7 @@ def _check_dtype(name, input_dtype, wanted):
 
 
 def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
-    if self.dtype.kind not in "fcV":
+    if self.dtype.kind not in "fcVW":
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar_name(self)}")
     if dtype is not None:
         _check_dtype(name, dt.from_numpy(self.dtype), dt.from_numpy(np_dtype(dtype)))

@@ -36,7 +36,7 @@ def relu(self, out=None):
     kind = self.dtype
     if kind is _F32 and self.size > _MANY:
         return clipped(self, 0, np.inf, out)
-    if kind.kind in "bc":
+    if kind.kind in "bcW":
         raise RuntimeError("Boolean inputs not supported for relu") if kind.kind == "b" else no_order()
     return np.maximum(self, constant(0, kind), out=out)
 

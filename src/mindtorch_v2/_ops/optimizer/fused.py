@@ -9,6 +9,7 @@ import numpy as np
 from ..._core.tensor import storage_of
 from ..._dispatch.registry import composite
 from .._support.blockwise import BLOCK, in_blocks, splits
+from .._support.common import no_kernel
 
 _SCALING = "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()"
 
@@ -25,6 +26,20 @@ def _unscaled(grad, grad_scale):
         np.divide(array, grad_scale._array, out=array)
         _written(grad)
     return array
+
+
+def _check_dtypes(name, params, *lists):
+    """torch's words for parameters that are no real floats, and for gradients or states of another dtype than theirs."""
+    for each in lists:
+        if len(each) != len(params):
+            raise RuntimeError(f"{name}: {len(params)} parameters, and {len(each)} gradients or states for them")
+    for param, *others in zip(params, *lists, strict=True):
+        kind = param.dtype
+        if not kind.is_floating_point:
+            raise no_kernel(f"{name}_kernel", param._array)
+        for other in others:
+            if other.dtype is not kind:
+                raise RuntimeError(f"expected scalar type {kind.scalar_name} but found {other.dtype.scalar_name}")
 
 
 def _written(*tensors):
@@ -70,6 +85,7 @@ def _fused_sgd(
 ):
     if _skipped(found_inf):
         return
+    _check_dtypes("fused_sgd", self, grads, *([momentum_buffer_list] if momentum != 0 else []))
     rate = _number(lr)
 
     def update(weights, grad, buffer=None):
@@ -158,6 +174,7 @@ def _fused_adam(decoupled):
     ):
         if _skipped(found_inf):
             return
+        _check_dtypes("fused_adam", self, grads, exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if amsgrad else []))
         rate = _number(lr)
         for i, param in enumerate(self):
             grad = _unscaled(grads[i], grad_scale)
@@ -185,6 +202,7 @@ _with_tensor_rate("_fused_adamw_" + _ADAM, _fused_adam(decoupled=True))
 def _fused_adagrad(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale, found_inf):
     if _skipped(found_inf):
         return
+    _check_dtypes("fused_adagrad", self, grads, state_sums)
     rate = _number(lr)
     for i, param in enumerate(self):
         grad = _unscaled(grads[i], grad_scale)

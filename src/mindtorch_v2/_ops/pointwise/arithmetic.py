@@ -103,7 +103,7 @@ def _times(other, alpha, dtype):
     if _is_plain(alpha, dtype):
         return np.multiply(other, number(alpha, dtype))
     check_factor("alpha", alpha, dtype.kind)
-    if alpha.__class__ is complex and dtype.kind != "c":
+    if alpha.__class__ is complex and dtype.kind not in "cW":
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     return np.multiply(other, number_of(alpha, dtype))
 
@@ -276,7 +276,7 @@ def _truncated(self, other, out=None):
 
 @op(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-    promote=Promotion.SAME,
+    promote=Promotion.FITTING,
     inplace=True,
     node="DivBackward2",
     flops=count,
@@ -287,6 +287,9 @@ def _truncated(self, other, out=None):
 )
 def div_mode(self, other, rounding_mode, out=None):
     whole = self.dtype.kind in "iub"
+    divisor = other
+    if not isinstance(other, np.ndarray):
+        other = number_for(other, self.dtype)
     if rounding_mode is None:
         if not whole:
             return np.divide(self, other, out)
@@ -294,7 +297,8 @@ def div_mode(self, other, rounding_mode, out=None):
             raise RuntimeError(
                 f"result type {dt.get_default_dtype().scalar_name} can't be cast to the desired output type {scalar_name(out)}"
             )
-        return np.divide(self, other).astype(dt.get_default_dtype().np)
+        # The number as it was given: it need not fit the integers' dtype.
+        return np.divide(self, divisor if divisor is other else float(divisor)).astype(dt.get_default_dtype().np)
     if whole:
         _check_whole(f"div_{rounding_mode}", self, other)
     elif self.dtype.kind == "c":
@@ -385,8 +389,7 @@ def _remainder(self, other, out=None):
         np.copysign(remainder, self, remainder, where=remainder == 0)
     if out is None:
         return remainder
-    np.copyto(out, remainder)
-    return out
+    return np.positive(remainder, out)  # which broadcasts no target, as copyto would
 
 
 _modulo(
@@ -472,13 +475,14 @@ abs_.vjp(self=lambda g, self: g * self.sgn())
 def _sign(self, out=None):
     if self.dtype is _BOOL:
         return np.logical_or(self, self, out)
+    infinite = np.isinf(self) if self.dtype.kind == "c" else None
     signs = np.asarray(np.sign(self, out))
     if self.dtype.kind in "fV":
         # torch counts nan as neither positive nor negative.
         np.copyto(signs, 0, where=np.isnan(signs), casting="unsafe")
-    elif self.dtype.kind == "c":
+    elif infinite is not None:
         # torch divides by the length: an infinite number has no direction.
-        np.copyto(signs, complex(np.nan, np.nan), where=np.isinf(self))
+        np.copyto(signs, complex(np.nan, np.nan), where=infinite)
     return signs
 
 

@@ -167,7 +167,7 @@ for _name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_"):
 
 
 def _real(name, array):
-    if array.dtype.kind == "c":
+    if array.dtype.kind in "cW":
         raise RuntimeError(f"{name} does not support complex inputs.")
     return array
 

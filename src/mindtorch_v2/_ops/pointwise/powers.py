@@ -119,7 +119,7 @@ def pow_scalar(self, exponent, out=None):
 
 
 def _pow_scalar_grad(g, self, exponent):
-    if exponent == 0:
+    if exponent == 0 and exponent is not False:  # which torch does not take for 0
         return zero_grad(g)
     return g * conj(mul_number(self.pow(exponent - 1), exponent))
 

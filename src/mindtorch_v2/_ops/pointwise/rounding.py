@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Batching, ComplexError, Layout, OutGrad, Promotion
+from ..._dispatch.facts import Batching, ComplexError, Layout, OutGrad, Overlap, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, no_kernel
 from .._support.elementwise import need_real
@@ -236,6 +236,7 @@ nextafter.vjp(self=lambda g, self, other: aten.where(self != other, g, 0.0), oth
     inplace=True,
     shape=lambda self, values: (np.broadcast_shapes(self._array.shape, values._array.shape), self._array.dtype),
     batching=Batching.POINTWISE,
+    checks_overlap=Overlap.PART,
     out_dtype=exactly(lambda want, have: "heaviside is not yet implemented for tensors with different dtypes."),
     out_grad=OutGrad.WRITTEN,
 )

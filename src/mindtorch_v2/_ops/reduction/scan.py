@@ -7,6 +7,7 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.keys import META
 from ..._core.tensor import Tensor
+from ..._core.threads import threads
 from ..._dispatch.facts import Batching, Layout
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, home_of, like_first, no_kernel, normal_dim, normal_dims, np_dtype
@@ -137,15 +138,32 @@ def cumprod_backward(grad, input, dim, output):
     weighted = conj(output) * grad
     if input._keys & META or not aten.item(aten.any(input == 0)):
         return aten.div(reversed_cumsum(weighted, dim), divisor)
-    # With zeros nothing may be divided by: the product of what lies before times that of what comes after.
-    shape = list(input._array.shape)
+    if threads.state.grad_enabled:
+        return _cumprod_grad_of_products(grad, divisor, dim, size)
+    # Up to the first zero of a line as without. The zero itself gets the product of what lies before it, times the sum over
+    # what follows until the next zero; what comes after the first zero gets nothing.
+    zero = input == 0
+    seen = aten.cumsum(zero, dim)
+    later = seen > 0
+    first = zero & (seen == 1)
+    head = aten.masked_fill(divisor, later, 1)
+    early = aten.div(reversed_cumsum(aten.masked_fill(weighted, later, 0), dim), head)
+    tail = aten.cumprod(aten.masked_fill(divisor, first | (seen != 1), 1), dim)
+    total = aten.sum(tail * aten.masked_fill(grad, seen != 1, 0), (dim,), True)
+    at_zero = aten.masked_fill(total * aten.prod(head, dim, True), ~first, 0)
+    return aten.where(later, at_zero, early)
+
+
+def _cumprod_grad_of_products(grad, factors, dim, size):
+    """The gradient where it is differentiated again: the product of what lies before times that of what comes after."""
+    shape = list(factors._array.shape)
     shape[dim] = 1
-    ones = aten.ones(shape, dtype=input.dtype, device=home_of(input))
-    before = aten.cumprod(aten.cat([ones, aten.narrow(divisor, dim, 0, size - 1)], dim), dim)
+    ones = aten.ones(shape, dtype=factors.dtype, device=home_of(factors))
+    before = aten.cumprod(aten.cat([ones, aten.narrow(factors, dim, 0, size - 1)], dim), dim)
     pieces = []
     for k in range(size):
         after = (
-            ones if k == size - 1 else aten.cumprod(aten.cat([ones, aten.narrow(divisor, dim, k + 1, size - k - 1)], dim), dim)
+            ones if k == size - 1 else aten.cumprod(aten.cat([ones, aten.narrow(factors, dim, k + 1, size - k - 1)], dim), dim)
         )
         total = aten.sum(aten.narrow(grad, dim, k, size - k) * after, (dim,), True)
         pieces.append(aten.narrow(before, dim, k, 1) * total)

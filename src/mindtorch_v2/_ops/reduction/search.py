@@ -184,7 +184,11 @@ def _look_up(edges, values, side, out_int32, sorter, name):
                 f"{list(edges.shape)} and got sorter tensor {list(sorter.shape)}"
             )
         edges = np.take_along_axis(edges, sorter, -1)
-    edges, values = _promoted(edges, values)
+    edges, values = _comparable(edges), _comparable(values)
+    if edges.dtype != values.dtype:  # a value without dims takes the edges' dtype, as in arithmetic
+        ranked = [(dt.from_numpy(one.dtype), dt.DIM_TENSOR if one.ndim else dt.ZERO_DIM_TENSOR) for one in (edges, values)]
+        wanted = dt.result_type(*ranked).np
+        edges, values = edges.astype(wanted), values.astype(wanted)
     if edges.ndim == 1:
         indices = edges.searchsorted(values, side)
     else:
@@ -236,7 +240,7 @@ def searchsorted_number(sorted_sequence, self, out_int32, right, side, sorter):
         )
     return _look_up(
         sorted_sequence,
-        np.asarray(self, sorted_sequence.dtype if isinstance(self, float) else None),
+        np.asarray(self),
         _side(right, side, "torch.searchsorted"),
         out_int32,
         sorter,

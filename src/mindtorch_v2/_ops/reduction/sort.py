@@ -23,6 +23,8 @@ _PARTITION = 128
 
 def _comparable(array):
     """An array that NumPy can order: extension floats are compared as float32."""
+    if array.dtype.kind == "b":
+        return array.view(np.uint8) != 0  # `view(torch.bool)` shows bytes of any value, each of which but 0 is true
     return array.astype(np.float32) if array.dtype.kind == "V" else array
 
 
@@ -194,7 +196,7 @@ def topk(self, k, dim, largest, sorted):
         places.sort(dim)  # equal elements in their order
         inner = _order(keys[positions(places, dim)], dim, largest)
         places = places[positions(inner, dim)]
-    places = np.ascontiguousarray(places)
+    places = np.ascontiguousarray(places) if k else places.copy()  # not a part of more places
     return self[positions(places, dim)], places
 
 
@@ -232,9 +234,9 @@ def kthvalue(self, k, dim, keepdim):
     _no_elements("kthvalue", self, dim)
     if not 1 <= k <= n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    _need_order("kthvalue_cpu", self)
     if not self.ndim:
         return self.copy(), np.zeros((), _INT64)
+    _need_order("kthvalue_cpu", self)
     places = _order(self, dim, False)[(slice(None),) * dim + (slice(k - 1, k),)]
     return _pick(self, np.ascontiguousarray(places), dim, keepdim)
 
@@ -267,7 +269,9 @@ def _median_place(array, dim, ignore_nan):
 
 def _median_of_all(self, ignore_nan):
     if not self.size:
-        return np.array(np.iinfo(self.dtype).min if self.dtype.kind in "iu" else np.nan, self.dtype)
+        if self.dtype.kind in "iu":  # what is left of a nan: the lowest number, or the low bits of that of 32 bits
+            return np.array(np.iinfo(self.dtype).min if self.itemsize >= 4 else 0, self.dtype)
+        return np.array(np.nan, self.dtype)
     _need_order("median_cpu", self)
     flat = self.reshape(-1)
     return flat[_median_place(flat, 0, ignore_nan)].reshape(())

@@ -76,7 +76,7 @@ def var_grad(g, self, dim, correction, keepdim):
     if not everything:
         g = unsqueezed(g, shape, dim, keepdim)
     mean = aten.mean(self) if everything else aten.mean(self, dim, True)
-    if everything and freedom <= 0:  # an infinite factor times the deviation
+    if freedom <= 0 and (dim is None or not shape):  # an infinite factor times the deviation
         return g * aten.where(self == mean, math.nan, math.inf)
     centered = self - mean
     return mul_number(g, 2.0 / freedom if freedom else math.inf) * centered

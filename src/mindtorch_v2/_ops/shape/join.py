@@ -113,12 +113,12 @@ def _stays_channels_last(joined, arrays):
 
 
 def _cat_grads(g, shapes, dim):
-    dim = normal_dim(dim, g._array.ndim)
     grads, start = [], 0
     for shape in shapes:
         if _is_nothing(shape):
             grads.append(aten.new_zeros(g, (0,)))
             continue
+        dim = normal_dim(dim, g._array.ndim)  # where there is nothing but such tensors, any dim will do
         grads.append(aten.narrow(g, dim, start, shape[dim]))
         start += shape[dim]
     return grads

@@ -46,6 +46,7 @@ squeeze_ = composite(
     lambda self: _replace_view(self, _squeeze.kernel(self._array)),
     node="SqueezeBackward3",
     batching=Batching.SHAPE_IN_PLACE,
+    reshapes=True,
 )
 squeeze_.vjp(self=lambda g, self_shape: unsqueeze_to(g, self_shape, range(len(self_shape))))
 
@@ -55,6 +56,7 @@ squeeze_dim_ = composite(
     node="SqueezeBackward4",
     samples=lambda make: [(make(3, 1, 4), 1)],
     batching=Batching.SHAPE_IN_PLACE,
+    reshapes=True,
 )
 squeeze_dim_.vjp(self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, normal_dims((dim,), len(self_shape))))
 
@@ -64,6 +66,7 @@ squeeze_dims_ = composite(
     node="SqueezeBackward5",
     samples=lambda make: [(make(3, 1, 4), (0, 1))],
     batching=Batching.SHAPE_IN_PLACE,
+    reshapes=True,
 )
 squeeze_dims_.vjp(
     self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, normal_dims(dim, len(self_shape)) if len(dim) else ())
@@ -75,6 +78,7 @@ unsqueeze_ = composite(
     node="UnsqueezeBackward1",
     samples=lambda make: [(make(3, 4), 1)],
     batching=Batching.SHAPE_IN_PLACE,
+    reshapes=True,
 )
 unsqueeze_.vjp(self=lambda g, dim: aten.squeeze(g, dim))
 
@@ -86,11 +90,12 @@ transpose_ = composite(
     node="TransposeBackward1",
     samples=lambda make: [(make(3, 4), 0, 1)],
     batching=Batching.SHAPE_IN_PLACE,
+    reshapes=True,
 )
 transpose_.vjp(self=lambda g, dim0, dim1: aten.transpose(g, dim0, dim1))
 
 
-@composite("t_(Tensor(a!) self) -> Tensor(a!)", node="TBackward1", batching=Batching.SHAPE_IN_PLACE)
+@composite("t_(Tensor(a!) self) -> Tensor(a!)", node="TBackward1", batching=Batching.SHAPE_IN_PLACE, reshapes=True)
 def t_(self):
     ndim = self._array.ndim
     if ndim > 2:
@@ -115,6 +120,7 @@ composite(
 @composite(
     "as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)",
     node="AsStridedBackward1",
+    reshapes=True,
     samples=lambda make: [(make(3, 4), (2, 2), (4, 1))],
 )
 def as_strided_(self, size, stride, storage_offset):
@@ -214,7 +220,7 @@ def _note_set(self, source=None):
         return
     if threads.state.grad_enabled:
         op = registry.packets["set_"].overloads["source_Tensor"]
-        entry_globals.record_unknown(op, (self, source), (self,))
+        entry_globals.record_unknown(op, (self, source), (self,), moved=True)
     elif self._keys & AUTOGRAD and self._node.is_accumulator:
         self._keys &= ~AUTOGRAD
         del self._node

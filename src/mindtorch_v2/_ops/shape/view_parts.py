@@ -360,8 +360,8 @@ def as_strided_grad(g, self_shape, self_strides, self_dtype, size, stride, stora
     flat = _place_grad(g, size, stride, offset, count)
     if overlaps(self_shape, own):
         # Elements that share a place share its gradient.
-        ones = aten.ones(tuple(self_shape), dtype=g.dtype, device=home_of(g))
-        flat = flat / aten.clamp(_place_grad(ones, self_shape, own, 0, count), min=1)
+        ones = aten.ones(tuple(self_shape), device=home_of(g))
+        flat = flat / aten.clamp(_place_grad(ones, self_shape, own, 0, count), min=1).to(dtype=g.dtype)
     return aten.as_strided(flat, self_shape, own, 0)
 
 

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from ..._core.tensor import Tensor
 from ..._core.threads import threads
 from ..._dispatch.facts import ComplexError, Layout, Promotion
 from ..._dispatch.registry import aten, composite, op
@@ -16,6 +17,7 @@ from .._support.common import home_of, like_first, no_derivative, no_kernel, sca
 from .._support.elementwise import constant, log_add_exp, need_real
 from .._support.erf import erf32
 from .._support.flops import per_element
+from .._support.numbers import number_of
 from ..pointwise.arithmetic import conj, count
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -518,6 +520,8 @@ def logit(self, eps):
     if self.dtype.kind == "c":
         raise TypeError("complex numbers")
     if eps is not None:
+        if isinstance(eps, Tensor):
+            eps = float(number_of(eps.item(), np.dtype(np.float64)))
         self = np.minimum(np.maximum(self, np.array(eps, self.dtype)), np.array(1 - eps, self.dtype))
     return np.log(np.divide(self, np.subtract(np.array(1, self.dtype), self)))
 
