@@ -54,7 +54,7 @@ def read(
     recovery = Recovery("trace") if recovery is None else recovery
     stream = EventStream(blocks(path, recovery, progress, max_bytes), recovery)
     collector = Collector(recovery)
-    with _no_garbage_collection():
+    with no_garbage_collection():
         for batch in stream:
             if translator is None and has_text_times(stream.raw):
                 translator = Translator()
@@ -69,20 +69,20 @@ def read(
             collector.add(list(more_events(collector.main_process())))
     if not stream.found_events:
         raise TraceError(f"there is no traceEvents in {os.fspath(path)!r}")
-    return _store(collector, stream.fields, recovery), recovery
+    return build_store(collector, stream.fields, recovery), recovery
 
 
 def from_events(batches: Iterable[list[Any]], recovery: Recovery, translator: Translator) -> EventStore:
     """A store of events that come from no trace but have the form of one, with exact times."""
     collector = Collector(recovery)
-    with _no_garbage_collection():
+    with no_garbage_collection():
         for batch in batches:
             collector.add(translator.events(batch))
-    return _store(collector, {}, recovery)
+    return build_store(collector, {}, recovery)
 
 
 @restoring
-def _no_garbage_collection(undo: Actions) -> None:
+def no_garbage_collection(undo: Actions) -> None:
     """Parsed events form no cycles, and the search for some among them takes a fifth of the time."""
     if gc.isenabled():
         undo.append(gc.enable)
@@ -96,7 +96,8 @@ def _with_all_digits(raw: bytes) -> list[Any]:
     return events
 
 
-def _store(collector: Collector, fields: Mapping[str, Any], recovery: Recovery) -> EventStore:
+def build_store(collector: Collector, fields: Mapping[str, Any], recovery: Recovery) -> EventStore:
+    """The store of what was collected; `fields` are those of a trace beside its events."""
     collector.close_open_spans()
     host, python, device = collector.host.columns(), collector.python.columns(), collector.device.columns()
     memory, flows = collector.memory.columns(), collector.flows.columns()

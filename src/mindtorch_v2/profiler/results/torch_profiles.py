@@ -8,7 +8,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import orjson
+
 from ..._core.files import name_in_folder
+from ..formats import torch_results
 from ..formats._recovery import Recovery
 from . import writers
 from .loaded import LoadedProfile, load
@@ -25,15 +28,43 @@ def from_torch(prof: Any) -> LoadedProfile:
             ...
         print(mindtorch_v2.profiler.from_torch(prof).key_averages().table())
 
-    Takes a `torch.autograd.profiler.profile` as well, and a profile of this package. PyTorch exports a trace only once, and
-    this is that time: export from the result instead. RuntimeError while the profile runs, or if its trace was exported before.
+    Takes a `torch.autograd.profiler.profile` as well, and a profile of this package. The events are read where PyTorch keeps
+    them, but for recordings of devices and of collectives: these are exported as a trace, which PyTorch does only once, and
+    read from that. What was added by `prof.add_metadata` is in traces only. RuntimeError while the profile runs, or if a trace
+    that is needed was exported before.
     """
     if isinstance(prof, ResultsMixin):
         return LoadedProfile(prof._recording(), Recovery("live"))
     if not callable(getattr(prof, "export_chrome_trace", None)):
         raise TypeError(f"from_torch: a torch.profiler.profile is wanted, not {type(prof).__name__}")
-    if _results_of(prof) is None:
+    inner = getattr(prof, "profiler", prof)  # torch.profiler.profile has one of torch.autograd.profiler
+    results = getattr(inner, "kineto_results", None)
+    if results is None:
         raise RuntimeError("from_torch: this profile has recorded nothing yet: it must be started and stopped first")
+    recovery = Recovery("live")
+    try:
+        return LoadedProfile(torch_results.read(results, _fields(prof, inner), os.getpid(), recovery), recovery)
+    except torch_results.Unreadable:
+        return _through_a_trace(prof)
+
+
+def _fields(prof: Any, inner: Any) -> dict[str, Any]:
+    """What PyTorch writes into a trace beside the events."""
+    if getattr(prof, "execution_trace_observer", None) is not None:
+        raise torch_results.Unreadable("numbers that an execution trace refers to")
+    flags = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
+    fields = {flag: bool(getattr(inner, flag, False)) for flag in flags}
+    preset = {key: orjson.loads(value) for key, value in (getattr(prof, "preset_metadata", None) or {}).items()}
+    ranks = prof._get_distributed_info() if hasattr(prof, "_get_distributed_info") else None
+    return (
+        fields
+        | preset
+        | {"host_name": platform.node(), "trace_id": getattr(inner, "trace_id", None)}
+        | ({"distributedInfo": ranks} if ranks else {})
+    )
+
+
+def _through_a_trace(prof: Any) -> LoadedProfile:
     with tempfile.TemporaryDirectory(prefix="mtprof-") as folder:
         path = os.path.join(folder, "trace.json")
         try:
@@ -46,12 +77,6 @@ def from_torch(prof: Any) -> LoadedProfile:
                 "with profiler.load(), or call from_torch() first and export from its result"
             ) from error
         return load(path)
-
-
-def _results_of(prof: Any) -> Any:
-    """What PyTorch keeps of a finished profile; None before it has finished."""
-    inner = getattr(prof, "profiler", prof)  # torch.profiler.profile has one of torch.autograd.profiler
-    return getattr(inner, "kineto_results", None)
 
 
 def trace_handler(

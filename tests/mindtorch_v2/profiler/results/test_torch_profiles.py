@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -19,14 +21,62 @@ class Inner:
         self.kineto_results = results
 
 
+class KinetoEvent:
+    """An event of PyTorch 2.13's kineto_results, whose fields are methods; those not given are as it fills them."""
+
+    _FIELDS: ClassVar = {
+        "activity_type": "cpu_op",
+        "device_resource_id": 11,
+        "start_thread_id": 1,
+        "sequence_nr": -1,
+        "fwd_thread_id": 0,
+        "flops": 0,
+        "flow_id": 0,
+        "flow_start": False,
+        "kwinputs": {},
+        "structured_input_shapes": [],
+        "structured_input_strides": [],
+        "dtypes": [],
+        "concrete_inputs": [],
+    }
+
+    def __init__(self, name, start, end, **fields):
+        self._given = self._FIELDS | {"name": name, "start_ns": BASE + start, "duration_ns": end - start} | fields
+
+
+for _field in ("name", "start_ns", "duration_ns", *KinetoEvent._FIELDS):
+    setattr(KinetoEvent, _field, lambda self, field=_field: self._given[field])
+
+
+class Results:
+    """What torch._C._autograd._ProfilerResult tells; the tree has the allocations."""
+
+    def __init__(self, events, allocations=()):
+        self._events, self._allocations = events, list(allocations)
+
+    def trace_start_ns(self):
+        return BASE
+
+    def events(self):
+        return self._events
+
+    def experimental_event_tree(self):
+        return self._allocations
+
+
+BASE = 1_794_987_601_424_000_000
+KERNEL = KinetoEvent("gemm", 0, 1, activity_type="kernel")  # of a device: only a trace tells its launch
+
+
 class TorchProfile:
-    """What from_torch() uses of a torch.profiler.profile."""
+    """What from_torch() uses of a torch.profiler.profile; by default it records a device, so that its trace is read."""
 
     step_num = 7
 
-    def __init__(self, finished=True):
-        self.profiler = Inner(object() if finished else None)
+    def __init__(self, finished=True, results=None, **options):
+        self.profiler = Inner((results or Results([KERNEL])) if finished else None)
         self.exported = False
+        vars(self.profiler).update(options)
 
     def export_chrome_trace(self, path):
         if self.exported:
@@ -39,6 +89,65 @@ class TorchProfile:
 def test_a_finished_profile():
     recording = from_torch(TorchProfile())
     assert recording.key_averages().table() == load(TRACE).key_averages().table()
+
+
+def test_events_are_read_where_pytorch_keeps_them():
+    inputs = {
+        "structured_input_shapes": [[4, 8], [[2], [3]], []],
+        "structured_input_strides": [[8, 1], [[1], [1]], []],
+        "dtypes": ["float", "TensorList", "ScalarList"],
+        "concrete_inputs": [None, [], [1, 2.5]],
+    }
+    events = [
+        KinetoEvent("train.py(3): step", 0, 900, activity_type="python_function"),
+        KinetoEvent("block", 10, 500, activity_type="user_annotation"),
+        KinetoEvent("aten::mm", 20, 400, sequence_nr=5, flops=640, flow_id=1, flow_start=True, **inputs),
+        KinetoEvent("[memory]", 30, 30, activity_type="cpu_instant_event"),
+        KinetoEvent(
+            "autograd::engine::evaluate_function: MmBackward0", 500, 800, device_resource_id=12, sequence_nr=5, fwd_thread_id=1
+        ),
+        KinetoEvent("MmBackward0", 510, 790, device_resource_id=12, sequence_nr=5, fwd_thread_id=1, flow_id=1),
+    ]
+    sizes = SimpleNamespace(device=SimpleNamespace(type="cpu"), alloc_size=64, ptr=4096, total_allocated=64, total_reserved=0)
+    allocation = SimpleNamespace(name="[memory]", children=[], start_time_ns=BASE + 30, start_tid=1, extra_fields=sizes)
+    root = SimpleNamespace(name="aten::mm", children=[allocation])
+    prof = TorchProfile(results=Results(events, [root]), record_shapes=True, with_flops=True, trace_id="ABC")
+    recording = from_torch(prof)
+    assert not prof.exported
+    store = recording.store
+    assert [store.names[name] for name in store.name] == [event.name() for event in events if event.name() != "[memory]"]
+    assert store.start.tolist() == [0, 10, 20, 500, 510] and store.end.tolist() == [900, 500, 400, 800, 790]
+    assert store.flops.tolist() == [0, 0, 640, 0, 0]
+    assert store.tid.tolist() == [0, 0, 0, 1, 1] and store.fwd_tid.tolist() == [-1, -1, -1, 0, 0]
+    (info,) = store.input_infos
+    assert info.dims == ((4, 8), ((2,), (3,)), ()) and info.concrete == (None, (), (1, 2.5))
+    assert (store.mem_time.tolist(), store.mem_bytes.tolist(), store.mem_addr.tolist()) == ([30], [64], [4096])
+    assert store.stacks[store.stack[2]] == ("train.py(3): step",)
+    assert store.wall_start_ns == BASE and store.trace_id == "ABC"
+    (row,) = [row for row in recording.key_averages() if row.key == "aten::mm"]
+    assert (row.count, row.self_cpu_memory_usage) == (1, 64)
+
+
+def _with_old_fields(event):
+    """An event of a PyTorch that does not tell what it is."""
+    return type("OldEvent", (), {"name": event.name, "start_ns": event.start_ns})()
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        Results([KERNEL]),
+        Results([KinetoEvent("record_param_comms", 0, 1)]),
+        Results([KinetoEvent("[OutOfMemory]", 0, 0, activity_type="cpu_instant_event")]),
+        Results([KinetoEvent("block", 0, 1, kwinputs={"size": 3})]),
+        Results([_with_old_fields(KERNEL)]),
+    ],
+    ids=["device", "collective", "instant", "keywords", "old"],
+)
+def test_what_only_a_trace_tells_is_read_from_one(results):
+    prof = TorchProfile(results=results, record_shapes=True)
+    assert len(from_torch(prof)) == len(load(TRACE))
+    assert prof.exported
 
 
 def test_its_legacy_form_has_the_results_itself():

@@ -80,6 +80,7 @@ class Collector:
             correlation=np.int64,
             details=np.int32,
             external=np.int64,
+            flops=np.int64,
         )
         self.python = Parts(**_SPAN)
         self.device = Parts(**_SPAN, device_index=np.int32, correlation=np.int64, details=np.int32, external=np.int64)
@@ -249,6 +250,7 @@ class Collector:
             correlation=self._numbers("correlation", args, -1),
             details=self.details.of_host(args, categories, self._numbers("Record function id", args, 0)),
             external=self._numbers("External id", args, -1),
+            flops=np.zeros(len(rows), np.int64),
         )
 
     def _numbers(self, key: str, args: Sequence[Any], missing: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -58,7 +59,7 @@ class Device(int):
 
 
 class Inputs:
-    """Inputs of calls, by the JSON of their four lists in the trace."""
+    """Inputs of calls, by the JSON of their four lists."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -69,14 +70,20 @@ class Inputs:
         dims = args.get("Input Dims")
         if dims is None:
             return -1
-        parts = (dims, args.get("Input type"), args.get("Input Strides"), args.get("Concrete Inputs"))
+        return self._number(_written, dims, args.get("Input type"), args.get("Input Strides"), args.get("Concrete Inputs"))
+
+    def number_of_values(self, dims: Any, types: Any, strides: Any, concrete: Any) -> int:
+        """The number of inputs whose concrete values are Python's, and not texts of them."""
+        return self._number(_hashable, dims, types, strides, concrete)
+
+    def _number(self, value_of: Callable[[Any], Any], *parts: Any) -> int:
         try:
-            key = orjson.dumps(parts)
+            key = orjson.dumps(parts, default=str)
         except TypeError:  # numbers of more than 64 bits
             key = repr(parts).encode("utf-8", "replace")
         number = self._numbers.get(key)
         if number is None:
-            info = _input_info(*parts)
+            info = _input_info(value_of, *parts)
             if info is None:
                 number = -1
             else:
@@ -86,7 +93,7 @@ class Inputs:
         return number
 
 
-def _input_info(dims: Any, types: Any, strides: Any, concrete: Any) -> InputInfo | None:
+def _input_info(value_of: Callable[[Any], Any], dims: Any, types: Any, strides: Any, concrete: Any) -> InputInfo | None:
     if not isinstance(dims, list):
         return None
     count = len(dims)
@@ -94,7 +101,7 @@ def _input_info(dims: Any, types: Any, strides: Any, concrete: Any) -> InputInfo
         tuple(map(_sizes, dims)),
         tuple(entry if isinstance(entry, str) else "" for entry in _fitted(types, count, "")),
         tuple(map(_sizes, _fitted(strides, count, []))),
-        tuple(map(_concrete, _fitted(concrete, count, ""))),
+        tuple(map(value_of, _fitted(concrete, count, ""))),
     )
 
 
@@ -112,7 +119,7 @@ def _sizes(value: Any, depth: int = 0) -> Any:
     return tuple(_sizes(entry, depth + 1) for entry in value)
 
 
-def _concrete(text: Any) -> Any:
+def _written(text: Any) -> Any:
     """Parse a value as C++ prints it; text that is no number, boolean or list of these stays text."""
     if not isinstance(text, str):
         return None
@@ -122,6 +129,13 @@ def _concrete(text: Any) -> Any:
         entries = [_scalar(part.strip()) for part in text[1:-1].split(",")] if text != "[]" else []
         return text if any(isinstance(entry, str) for entry in entries) else tuple(entries)
     return _scalar(text)
+
+
+def _hashable(value: Any) -> Any:
+    """A value as a store keeps it: lists as tuples, and what is no number, boolean or text as text."""
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def _scalar(text: str) -> Any:
