@@ -28,6 +28,7 @@ from mindtorch_v2._dispatch.overloads import accepts, varargs
 from mindtorch_v2._dispatch.registry import OpSpec, Packet, packets
 from mindtorch_v2._dispatch.schema import Argument
 from mindtorch_v2._dispatch.signatures import parameters_of
+from mindtorch_v2._refused import MODULES
 from mindtorch_v2.nn import functional as nn_functional
 
 PACKAGE = Path(torch.__file__).parent
@@ -65,6 +66,7 @@ _NAMES = {
     "_float": "from builtins import float as _float",
     "_int": "from builtins import int as _int",
     "_EllipsisType": "from types import EllipsisType as _EllipsisType",
+    "_ModuleType": "from types import ModuleType as _ModuleType",
     "_slice": "from builtins import slice as _slice",
     "_str": "from builtins import str as _str",
     "_Generator": "from .{}_core.rng import Generator as _Generator",
@@ -501,7 +503,8 @@ def package_stub() -> str:
     """`import mindtorch_v2 as torch`: every public name."""
     homes = _imported_names()
     modules = {*torch._MODULES, *torch._MORE_MODULES, "version"}
-    imports = [f"from . import {name} as {name}" for name in sorted(modules) if name != "__future__"]
+    without_file = sorted(modules & MODULES.keys())
+    imports = [f"from . import {name} as {name}" for name in sorted(modules.difference(without_file)) if name != "__future__"]
     imported: dict[str, list[str]] = {}
     definitions, dtypes, constants = [], [], []
     for name in sorted({*torch.__all__, *homes}):
@@ -519,7 +522,17 @@ def package_stub() -> str:
         else:
             definitions.append(_function(name, value))
     imports += [f"from {home} import {', '.join(sorted(names))}" for home, names in sorted(imported.items())]
-    body = "\n".join([*constants, *dtypes, "", *definitions, "", _module_all(torch.__all__)])
+    body = "\n".join(
+        [
+            *[f"{name}: _ModuleType" for name in without_file],
+            *constants,
+            *dtypes,
+            "",
+            *definitions,
+            "",
+            _module_all(torch.__all__),
+        ]
+    )
     return _stub("The public names: `import mindtorch_v2 as torch`.", body, imports=imports)
 
 

@@ -7,6 +7,7 @@ from builtins import float as _float
 from builtins import int as _int
 from builtins import str as _str
 from collections.abc import Sequence
+from types import ModuleType as _ModuleType
 from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
@@ -114,6 +115,7 @@ from ._core.size import Size as Size
 from ._core.size import Size as _Size
 from ._core.tensor import Tensor as Tensor
 from ._core.untyped_storage import UntypedStorage as _UntypedStorage
+from ._higher_order_ops.while_loop import while_loop as while_loop
 from ._op_namespaces import ops as ops
 from ._serialization.file_reader import PyTorchFileReader as PyTorchFileReader
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
@@ -196,6 +198,11 @@ from .torch_version import __version__ as __version__
 _DeviceLike: TypeAlias = _device | _str | _int
 _Number: TypeAlias = _bool | _int | _float | _complex
 
+_inductor: _ModuleType
+contrib: _ModuleType
+monitor: _ModuleType
+package: _ModuleType
+quantization: _ModuleType
 e: _float
 inf: _float
 nan: _float
@@ -5393,6 +5400,7 @@ __all__ = [
     "vsplit",
     "vstack",
     "where",
+    "while_loop",
     "xlogy",
     "xlogy_",
     "xpu",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
-def absent(name: str) -> dict[str, Any]:
-    """The functions of a device module for a device this package never has."""
+def absent(name: str, refused: Sequence[str] = ()) -> dict[str, Any]:
+    """The functions of a device module for a device this package never has; `refused` are those that others have not."""
     message = f"Torch not compiled with {name} enabled"
 
     def refuses(function: str) -> Callable[..., Any]:
@@ -47,6 +47,7 @@ def absent(name: str) -> dict[str, Any]:
             "synchronize",
             "init",
             "initial_seed",
+            *refused,
         )
     }
     # Scripts seed every device and tidy up before they know whether it exists; torch lets them.
@@ -88,6 +89,14 @@ def absent(name: str) -> dict[str, Any]:
         "default_generators": (),
     }
     functions |= {
-        f: constant(f, 0) for f in ("max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved")
+        f: constant(f, 0)
+        for f in (
+            "max_memory_allocated",
+            "max_memory_cached",
+            "max_memory_reserved",
+            "memory_allocated",
+            "memory_cached",
+            "memory_reserved",
+        )
     }
     return functions

@@ -32,3 +32,16 @@ def lazy_exports(
         return sorted({*vars(sys.modules[package]), *modules, *module_of})
 
     return load, list_names
+
+
+class _RefusedModules:
+    """The last of the finders: modules of torch that have no file here, since nothing in them works. See `_refused`."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        """How to make such a module; None for any other name."""
+        own = __name__.partition(".")[0]
+        return import_module("._refused", own).find_spec(name) if name.startswith(own + ".") else None
+
+
+sys.meta_path.append(_RefusedModules)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 from .._lazy_imports import lazy_exports as _lazy_exports
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset, set_stance
+from . import config
 
 __all__ = [
     "OptimizedModule",
@@ -30,25 +30,6 @@ __all__ = [
     "run",
     "set_stance",
 ]
-
-config = SimpleNamespace(
-    accumulated_cache_size_limit=256,
-    assume_static_by_default=True,
-    automatic_dynamic_shapes=True,
-    cache_size_limit=8,
-    capture_dynamic_output_shape_ops=False,
-    capture_scalar_outputs=False,
-    dynamic_shapes=True,
-    error_on_recompile=False,
-    guard_nn_modules=True,
-    inline_inbuilt_nn_modules=True,
-    optimize_ddp=True,
-    recompile_limit=8,
-    skip_fwd_side_effects_in_bwd_under_checkpoint=False,
-    specialize_int=False,
-    suppress_errors=False,
-    verbose=False,
-)
 
 
 def is_dynamo_supported() -> bool:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from .associative_scan import associative_scan
+from .while_loop import while_loop
 
-__all__ = ["associative_scan"]
+__all__ = ["associative_scan", "while_loop"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from .._lazy_imports import lazy_exports as _lazy_exports
 from . import quantization
 
 __all__ = ["quantization"]
+
+__getattr__, __dir__ = _lazy_exports(__name__, ("nn", "ns", "pruning"))

@@ -8,11 +8,45 @@ from typing import Any
 from .._absent_device import absent
 from .._lazy_imports import lazy_exports as _lazy_exports
 
-globals().update(absent("CUDA"))
+# Those of CUDA alone.
+_REFUSED = [
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "can_device_access_peer",
+    "change_current_allocator",
+    "check_error",
+    "clock_rate",
+    "cudart",
+    "current_blas_handle",
+    "current_solver_handle",
+    "device_memory_used",
+    "get_allocator_backend",
+    "get_per_process_memory_fraction",
+    "get_stream_from_external",
+    "get_sync_debug_mode",
+    "graph_pool_handle",
+    "list_gpu_processes",
+    "make_graphed_callables",
+    "memory_snapshot",
+    "memory_summary",
+    "memory_usage",
+    "power_draw",
+    "set_per_process_memory_fraction",
+    "set_stream",
+    "set_sync_debug_mode",
+    "temperature",
+    "use_mem_pool",
+    "utilization",
+]
+globals().update(absent("CUDA", _REFUSED))
 # `amp` stands on the optimizers: scripts that only ask `is_available()` do without.
-__getattr__, __dir__ = _lazy_exports(__name__, ("amp", "nvtx", "random"))
+__getattr__, __dir__ = _lazy_exports(
+    __name__,
+    ("amp", "comm", "gds", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "streams"),
+    {".._backends.errors": ("OutOfMemoryError",)},
+)
 
-has_half = False
+has_half = has_magma = False
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
@@ -61,6 +95,26 @@ def stream(stream: Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
+class ExternalStream(Stream):
+    """A stream of a CUDA device that another library has made."""
+
+
+class MemPool(_NeedsCuda):
+    """Memory of a CUDA device apart from the rest."""
+
+
+class CUDAPluggableAllocator(_NeedsCuda):
+    """An allocator of a CUDA device's memory from a shared library."""
+
+
+class CudaError(RuntimeError):
+    """A call of the CUDA runtime failed, for `except`: none is ever made."""
+
+
+class DeferredCudaCallError(Exception):
+    """A call that waited for the CUDA runtime to start failed, for `except`."""
+
+
 class graph(_NeedsCuda):
     """Captures work of a CUDA device inside a block."""
 
@@ -77,9 +131,23 @@ def get_arch_list() -> list[str]:
     return []
 
 
+def get_gencode_flags() -> str:
+    """The compiler's options for the architectures this was compiled for."""
+    return ""
+
+
+def is_tf32_supported() -> bool:
+    """Whether CUDA devices compute in TF32: there are none."""
+    return False
+
+
 def memory_stats(device: Any = None) -> dict[str, Any]:
     """Statistics of the CUDA allocator, which has allocated nothing."""
     return {}
+
+
+# Under more than one name in torch.
+memory_stats_as_nested_dict = host_memory_stats = host_memory_stats_as_nested_dict = memory_stats
 
 
 class _NoTensorType(type):

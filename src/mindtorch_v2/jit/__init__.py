@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any, Final
 from ..futures import Future
 from ..nn.modules.module import Module
 from ..nn.parameter import is_lazy
+from ._isinstance import isinstance
 
 __all__ = [
     "Final",
@@ -24,6 +26,7 @@ __all__ = [
     "interface",
     "is_scripting",
     "is_tracing",
+    "isinstance",
     "optimized_execution",
     "script",
     "script_if_tracing",
@@ -157,12 +160,12 @@ def _check_initialized(module: Module) -> None:
 
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
     """The object itself, run eagerly: a module becomes a ScriptModule, a function a ScriptFunction."""
-    if isinstance(obj, ScriptModule | ScriptFunction):
+    if builtins.isinstance(obj, ScriptModule | ScriptFunction):
         return obj
-    if isinstance(obj, Module):
+    if builtins.isinstance(obj, Module):
         _check_initialized(obj)
         return ScriptModule(obj)
-    if isinstance(obj, type):
+    if builtins.isinstance(obj, type):
         return obj
     if not callable(obj):
         raise RuntimeError(f"torch.jit.script expected a module, a class or a function, got {type(obj).__name__}")
@@ -185,7 +188,7 @@ def trace(
 ) -> Any:
     """Run the example once, as tracing does, and hand the function back to run eagerly."""
     if example_inputs is not None:
-        func(*(example_inputs if isinstance(example_inputs, tuple | list) else (example_inputs,)))
+        func(*(example_inputs if builtins.isinstance(example_inputs, tuple | list) else (example_inputs,)))
     elif example_kwarg_inputs is not None:
         func(**example_kwarg_inputs)
     else:
@@ -196,7 +199,7 @@ def trace(
 def trace_module(mod: Module, inputs: dict[str, Any], **options: Any) -> Any:
     """Run each method's example once and hand the module back to run eagerly."""
     for name, example in inputs.items():
-        getattr(mod, name)(*(example if isinstance(example, tuple | list) else (example,)))
+        getattr(mod, name)(*(example if builtins.isinstance(example, tuple | list) else (example,)))
     return script(mod)
 
 

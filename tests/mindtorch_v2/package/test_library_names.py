@@ -265,3 +265,57 @@ def test_names_that_libraries_take_from_where_torch_uses_them():
     from mindtorch_v2.jit.annotations import List, Tuple
 
     assert urlparse("a://b/c").path == "/c" and List[int] == typing.List[int] and Tuple is typing.Tuple  # noqa: UP006
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        ([1, 2], list[int], True),
+        ([1, "a"], list[int], False),
+        ({"a": 1}, dict[str, int], True),
+        ({"a": "b"}, dict[str, int], False),
+        ((1, 2), tuple[int, int], True),
+        ((1, 2), tuple[int], False),
+        (None, typing.Optional[int], True),  # noqa: UP045  the older form, too
+        (1.0, int | str, False),
+        ([[1]], list[list[int]], True),
+        (1, (int, str), True),
+    ],
+)
+def test_isinstance_of_contents(value, kind, expected):
+    assert torch.jit.isinstance(value, kind) is expected
+
+
+def test_isinstance_of_contents_needs_to_know_them():
+    with pytest.warns(UserWarning, match="inner type of a container is lost"):
+        assert torch.jit.isinstance([], list[int])
+    for kind, example in ((list, r"a contained type, e\.g\. list\[int\]"), (dict, r"contained type, e\.g\. dict\[int, int\]")):
+        with pytest.raises(RuntimeError, match=f"Attempted to use {kind.__name__} without .*{example}"):
+            torch.jit.isinstance(kind(), kind)
+
+
+def test_while_loop():
+    count, doubled = torch.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (torch.tensor(0), torch.ones(2)))
+    assert (count.item(), doubled.tolist()) == (3, [8, 8])
+    zero = torch.tensor(0)
+    for cond, body, state, message in (
+        (1, lambda i: (i,), (zero,), "Expect cond_fn and body_fn to be callable"),
+        (lambda i: True, lambda i: (i, i), (zero,), "same number of outputs"),
+        (lambda i: True, lambda i: i, (zero,), "body_fn should return a tuple"),
+        (lambda i: True, lambda i: (i + 0.5,), (zero,), "same metadata"),
+        (lambda i: torch.ones(2), lambda i: (i,), (zero,), "must return a boolean scalar tensor"),
+        (lambda i: True, lambda i: (i,), zero, "Expect carried_inputs to be a tuple"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            torch.while_loop(cond, body, state)
+
+
+def test_default_device_as_a_context():
+    from mindtorch_v2.utils import _device
+
+    assert _device.CURRENT_DEVICE is None
+    with _device.DeviceContext("meta"):
+        assert torch.ones(1).device.type == "meta"
+        assert torch.device("meta") == _device.CURRENT_DEVICE
+    assert _device.set_device("meta")(lambda: torch.ones(1).device.type)() == "meta"
+    assert torch.ones(1).device.type == "cpu"

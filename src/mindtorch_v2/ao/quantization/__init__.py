@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from .stubs import DeQuantStub, QuantStub, QuantWrapper
+import sys
+from typing import TYPE_CHECKING
 
-__all__ = ["DeQuantStub", "QuantStub", "QuantWrapper"]
+from ..._refused import fill
+
+if TYPE_CHECKING:
+    from .stubs import DeQuantStub as DeQuantStub
+    from .stubs import QuantStub as QuantStub
+    from .stubs import QuantWrapper as QuantWrapper
+
+fill(sys.modules[__name__], "ao.quantization")

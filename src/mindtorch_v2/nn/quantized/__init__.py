@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from .functional_modules import FloatFunctional
+import sys
+from typing import TYPE_CHECKING
 
-__all__ = ["FloatFunctional"]
+from ..._refused import fill
+
+if TYPE_CHECKING:
+    from .functional_modules import FloatFunctional as FloatFunctional
+
+fill(sys.modules[__name__], "ao.nn.quantized")
