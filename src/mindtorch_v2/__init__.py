@@ -255,3 +255,8 @@ if _environ.get("MTPROF"):  # a process that is to be looked at while it runs: s
     from .profiler.live.environment import open_from as _open_from
 
     _open_from(_environ["MTPROF"])
+
+if _environ.get("PROF_CONFIG_PATH"):  # one that is profiled by a file: see docs/npu.md
+    from .npu.profiler.dynamic_profile import follow as _follow
+
+    _follow(_environ["PROF_CONFIG_PATH"])

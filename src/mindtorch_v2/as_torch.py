@@ -35,13 +35,25 @@ _VARIABLE = "MINDTORCH_AS_TORCH"
 _HOOK_FOLDER = str(Path(__file__).with_name("_as_torch_site"))
 
 
-# Beside torch, PyTorch installs a package with the older names of `torch.func`.
-_FUNCTORCH = "functorch"
+# Beside torch, PyTorch installs a package with the older names of `torch.func`, and Ascend one for its devices.
+_FUNCTORCH, _TORCH_NPU = "functorch", "torch_npu"
+_BESIDE = {
+    _FUNCTORCH: f"{_PACKAGE}._functorch.functorch",
+    _TORCH_NPU: f"{_PACKAGE}._torch_npu",
+    f"{_TORCH_NPU}.npu": f"{_PACKAGE}.npu",
+    f"{_TORCH_NPU}.profiler": f"{_PACKAGE}.npu.profiler",
+}
 
 
 def _ours(name: str) -> str:
-    """`torch.nn` -> `mindtorch_v2.nn`."""
-    return f"{_PACKAGE}._functorch.functorch" if name == _FUNCTORCH else _PACKAGE + name[len(_TORCH) :]
+    """`torch.nn` -> `mindtorch_v2.nn`, `torch_npu.profiler` -> `mindtorch_v2.npu.profiler`."""
+    if name in _BESIDE:
+        return _BESIDE[name]
+    package, _, rest = name.partition(".")
+    if package == _TORCH_NPU:
+        above, _, last = name.rpartition(".")
+        return f"{_ours(above)}.{last}"
+    return f"{_PACKAGE}.{rest}" if rest else _PACKAGE
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -68,12 +80,13 @@ class _Alias(MetaPathFinder, Loader):
         return [_Distribution()] if name is None or name.lower() == _TORCH else []
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in (_TORCH, _FUNCTORCH) and not name.startswith(_TORCH + "."):
+        package = name.partition(".")[0]
+        if package not in (_TORCH, _TORCH_NPU) and name != _FUNCTORCH:
             return None
-        if importlib.util.find_spec(_ours(name)) is None:
+        if not _exists(_ours(name)):
             # Not None: the finders after this one would look into this package's folders under torch's name.
             raise ModuleNotFoundError(
-                f"No module named {name!r}: {_PACKAGE} stands in for torch and does not have it. What it does not support, "
+                f"No module named {name!r}: {_PACKAGE} stands in for {package} and does not have it. What it does not support, "
                 "and what to use instead, is listed in docs/compatibility.md",
                 name=name,
             )
@@ -89,10 +102,19 @@ class _Alias(MetaPathFinder, Loader):
             sys.modules[name].__name__ = _TORCH
         # So do the modules below it that are loaded already. The import system would make each an attribute of its
         # package when it is first imported under torch's name, and `nn.utils.weight_norm` would no longer be the function.
+        if name.partition(".")[0] != _TORCH:
+            return
         below = _ours(name) + "."
         for loaded in list(sys.modules):
             if loaded.startswith(below):
                 sys.modules.setdefault(_TORCH + loaded[len(_PACKAGE) :], sys.modules[loaded])
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # what it would be in is no package
+        return False
 
 
 _alias = _Alias()
@@ -126,7 +148,7 @@ def uninstall() -> None:
         return
     sys.meta_path.remove(_alias)
     sys.modules[_PACKAGE].__name__ = _PACKAGE
-    for name in [n for n in sys.modules if n in (_TORCH, _FUNCTORCH) or n.startswith(_TORCH + ".")]:
+    for name in [n for n in sys.modules if n == _FUNCTORCH or n.partition(".")[0] in (_TORCH, _TORCH_NPU)]:
         if sys.modules[name] is sys.modules.get(_ours(name)):
             del sys.modules[name]
 

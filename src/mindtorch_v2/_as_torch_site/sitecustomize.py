@@ -14,7 +14,7 @@ class _OnDemand:
     """Installs the alias when torch, or its version, is first asked for: most processes never do."""
 
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] != "torch":
+        if name.partition(".")[0] not in ("torch", "torch_npu"):
             return None
         self._install()
         return importlib.util.find_spec(name)

@@ -19,18 +19,26 @@ if TYPE_CHECKING:
     from .._backends.errors import OutOfMemoryError
     from .._backends.npu.events import Event
     from .._backends.npu.streams import Stream
+    from . import profiler
+    from ._marks import mstx
 
 __all__ = [
     "Event", "OutOfMemoryError", "Stream", "current_device", "current_stream", "default_stream", "device", "device_count",
     "empty_cache", "fallbacks", "get_device_name", "get_device_properties", "init", "is_available", "is_initialized",
     "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
-    "memory_reserved", "reset_peak_memory_stats", "seed", "set_device", "set_stream", "stream", "synchronize",
+    "memory_reserved", "mstx", "profiler", "reset_peak_memory_stats", "seed", "set_device", "set_stream", "stream",
+    "synchronize",
 ]  # fmt: skip
 
 _CLASSES = {"Event": "npu.events", "Stream": "npu.streams", "OutOfMemoryError": "errors"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "profiler":
+        return import_module(".profiler", __name__)  # which the import system keeps here
+    if name == "mstx":
+        value = globals()[name] = import_module("._marks", __name__).mstx
+        return value
     if name not in _CLASSES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return getattr(_part(_CLASSES[name]), name)

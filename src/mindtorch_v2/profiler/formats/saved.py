@@ -153,7 +153,7 @@ def save(store: EventStore, path: str | os.PathLike[str], *, metadata: Mapping[s
     metadata: JSON text by key, added to the metadata of the recording.
     """
     merged = {**store.metadata, **{key: json.loads(value) for key, value in (metadata or {}).items()}}
-    write_file(path, _blocks(store, merged))
+    write_file(path, blocks(store, merged))
 
 
 export = save  # the name that results/writers.py looks up
@@ -164,7 +164,7 @@ def load(path: str | os.PathLike[str], progress: Progress | None = None) -> Even
     return read(path, progress)[0]
 
 
-def _blocks(store: EventStore, metadata: Mapping[str, Any]) -> Iterator[bytes]:
+def blocks(store: EventStore, metadata: Mapping[str, Any]) -> Iterator[bytes]:
     writer = Writer()
     yield writer.header()
     yield writer.meta(

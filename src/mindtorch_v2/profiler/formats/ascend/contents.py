@@ -179,6 +179,17 @@ class Contents:
             found.append(Step(number, computed, either - computed, talked, last - first, max(first - begin, 0)))
         return found
 
+    @cached_property
+    def collections(self) -> list[tuple[int, int]]:
+        """Start and end of garbage collections, where the options ask for those of a length."""
+        config = self.store.metadata.get("ascend_config")
+        experimental = config.get("experimental_config") if isinstance(config, dict) else None
+        least = experimental.get("_gc_detect_threshold") if isinstance(experimental, dict) else None
+        if type(least) not in (int, float):
+            return []
+        pauses = self.store.options.get("gc_pauses") or ()
+        return [(self.wall(start), self.wall(end)) for start, end, *_ in pauses if end - start >= least * 1e6]
+
     def blocks(self) -> Iterator[Block]:
         """Blocks of the device's memory. One that was there before the recording, and only freed in it, is not among them."""
         store = self.store

@@ -104,6 +104,7 @@ class _Recording:
         yield "PYTORCH_API", self._host()
         yield "CONNECTION_IDS", self._connections()
         yield "PYTORCH_CALLCHAINS", self._stacks()
+        yield "GC_RECORD", ((start, end, store.pid << 32) for start, end in contents.collections)
         yield "CANN_API", self._runtime()
         yield "TASK", self._tasks()
         yield "COMPUTE_TASK_INFO", self._kernels()

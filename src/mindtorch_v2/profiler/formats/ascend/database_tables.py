@@ -23,6 +23,7 @@ PROFILER: Mapping[str, str] = {
     ),
     "CONNECTION_IDS": "id INTEGER, connectionId INTEGER",
     "PYTORCH_CALLCHAINS": "id INTEGER, stack INTEGER, stackDepth INTEGER",
+    "GC_RECORD": "startNs INTEGER, endNs INTEGER, globalTid INTEGER",
     "CANN_API": "startNs INTEGER, endNs INTEGER, type INTEGER, globalTid INTEGER, connectionId INTEGER, name INTEGER",
     "TASK": (
         "startNs INTEGER, endNs INTEGER, deviceId INTEGER, connectionId INTEGER, globalTaskId INTEGER, globalPid INTEGER, "

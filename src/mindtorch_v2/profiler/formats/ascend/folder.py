@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...store.store import EventStore
-from .. import kineto
+from .. import kineto, saved
 from .._recovery import Recovery, TraceError
 from .._source import Progress
 from . import database, tables
 from .translate import Translator
 
-_OUTPUT = "ASCEND_PROFILER_OUTPUT"
+OUTPUT = "ASCEND_PROFILER_OUTPUT"
+RECORDING = os.path.join("FRAMEWORK", "recording.mtp")  # of a folder that this project wrote and that is not analysed yet
 _TRACE = "trace_view.json"
 _DATABASE = re.compile(r"ascend_(pytorch|mindspore)_profiler(_\d+)?\.db")
 _INFO = re.compile(r"profiler_info(_\d+)?\.json")
@@ -42,6 +43,9 @@ def read(
     TraceError: its output has neither a trace_view.json nor a database; also for a folder that has several recordings, of
     which the message names one. IsADirectoryError: it is another kind of folder.
     """
+    unprocessed = os.path.join(path, RECORDING)
+    if os.path.isfile(unprocessed) and not os.path.isdir(os.path.join(path, OUTPUT)):
+        return saved.read(unprocessed, progress, max_bytes)
     parts = _parts(os.fspath(path))
     if parts.trace:
         store, recovery = _read_text(parts, progress, max_bytes)
@@ -54,12 +58,12 @@ def read(
 
 def _parts(path: str) -> _Parts:
     names = _listed(path)
-    output = path if _TRACE in names or any(map(_DATABASE.fullmatch, names)) else os.path.join(path, _OUTPUT)
+    output = path if _TRACE in names or any(map(_DATABASE.fullmatch, names)) else os.path.join(path, OUTPUT)
     if not os.path.isdir(output):
-        within = [name for name in names if os.path.isdir(os.path.join(path, name, _OUTPUT))]
+        within = [name for name in names if os.path.isdir(os.path.join(path, name, OUTPUT))]
         if within:
             raise TraceError(f"{path!r} holds {len(within)} recordings: name one of them, such as {sorted(within)[0]!r}")
-        raise IsADirectoryError(errno.EISDIR, f"is a folder that has neither {_OUTPUT} nor {_TRACE}", path)
+        raise IsADirectoryError(errno.EISDIR, f"is a folder that has neither {OUTPUT} nor {_TRACE}", path)
     files = _listed(output)
     above = os.path.dirname(os.path.abspath(output)) if output == path else path
     beside = _listed(above)

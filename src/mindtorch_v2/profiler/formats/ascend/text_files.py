@@ -37,6 +37,7 @@ def trace_view(contents: Contents) -> Iterator[bytes]:
 def _events(contents: Contents) -> Iterator[dict[str, Any]]:
     yield from _lanes(contents)
     yield from _host(contents)
+    yield from _collections(contents)
     yield from _runtime(contents)
     yield from _hardware(contents)
     yield from _collectives(contents)
@@ -185,6 +186,19 @@ def _with_flows(contents: Contents, row: int, event: dict[str, Any]) -> Iterator
         begin = {"pid": store.pid, "tid": contents.lane(launcher), "ts": micro(contents.wall(store.start[launcher]))}
         yield {"ph": "s", **flow, **begin}
         yield {"ph": "f", **flow, **end}
+
+
+def _collections(contents: Contents) -> Iterator[dict[str, Any]]:
+    if not contents.collections:
+        return
+    process = _process(contents, kinds.PYTHON_GC)
+    lane = {"ph": "M", "pid": process, "tid": 0}
+    yield {**lane, "name": "process_name", "args": {"name": "Python GC"}}
+    yield {**lane, "name": "process_labels", "args": {"labels": "CPU"}}
+    yield {**lane, "name": "process_sort_index", "args": {"sort_index": kinds.PYTHON_GC}}
+    yield {**lane, "name": "thread_name", "args": {"name": "Python GC"}}
+    for start, end in contents.collections:
+        yield {"ph": "X", "name": "GC", "pid": process, "tid": 0, "ts": micro(start), "dur": (end - start) / 1000}
 
 
 def _overlap(contents: Contents) -> Iterator[dict[str, Any]]:

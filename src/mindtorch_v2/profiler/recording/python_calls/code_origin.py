@@ -18,7 +18,7 @@ USER, INSIDE, ENTRY, LIBRARY = range(4)
 
 _PACKAGE = os.path.abspath(__file__).removesuffix(os.path.join("profiler", "recording", "python_calls", "code_origin.py"))
 # The parts of this package that are compiled code in torch, and the profiler itself.
-_INSIDE = re.compile(r"(.*/)?_(?!_init__\.py)\w*(/|\.py$)|profiler/|nn/modules/module\.py$")
+_INSIDE = re.compile(r"(.*/)?_(?!_init__\.py)\w*(/|\.py$)|(npu/)?profiler/|nn/modules/module\.py$")
 _GENERATED = re.compile(r"<\w+::[^>]*>$")  # file names of generated op entries
 _GENERATED_INSIDE = re.compile(r"<\w+ \w+::[^>]*>$")  # of what is generated for ops elsewhere, such as their backward
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
