@@ -1,10 +1,12 @@
-"""Encodes protocol buffers: a field is its number and wire type, then a number or a length and bytes."""
+"""Encodes and decodes protocol buffers: a field is its number and wire type, then a number or a length and bytes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .._io.utf8 import utf8
 
-_NUMBER, _FIXED64, _BYTES = 0, 1, 2
+_NUMBER, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def varint(value: int) -> bytes:
@@ -43,3 +45,38 @@ def text(field: int, value: str) -> bytes:
 def packed(field: int, values: list[int]) -> bytes:
     """A repeated field of numbers."""
     return message(field, b"".join(map(varint, values)))
+
+
+class Truncated(ValueError):
+    """A message that ends within a field."""
+
+
+def fields(body: bytes, at: int = 0) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a message with their values: numbers, or bytes of texts and messages. Truncated if it breaks off."""
+    end = len(body)
+    while at < end:
+        tag, at = _varint(body, at)
+        kind = tag & 7
+        if kind == _NUMBER:
+            value, at = _varint(body, at)
+            yield tag >> 3, value
+            continue
+        length = {_FIXED64: 8, _FIXED32: 4}.get(kind)
+        if kind == _BYTES:
+            length, at = _varint(body, at)
+        if length is None or at + length > end:
+            raise Truncated(f"the field at byte {at} is no field or longer than what is left")
+        part, at = body[at : at + length], at + length
+        yield tag >> 3, part if kind == _BYTES else int.from_bytes(part, "little")
+
+
+def _varint(body: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(body) and shift < 70:
+        byte = body[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise Truncated(f"the number at byte {at} does not end")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import tempfile
+import zlib
 
 from ..store.store import EventStore
-from . import kineto, saved
+from . import kineto, perfetto_reader, saved
 from ._recovery import Recovery, TraceError
-from ._source import BLOCK, Pipe, Progress, opened
+from ._source import BLOCK, GZIP_MAGIC, Pipe, Progress, opened
 from .ascend import database, folder
 from .saved_file.frames import MAGIC
 
@@ -31,7 +33,8 @@ def read_any(
         if start == _SQLITE[: len(start)] and not isinstance(source, Pipe):
             return database.read(os.fspath(source), progress, max_bytes)
         if start != MAGIC:
-            return kineto.read(source, progress, max_bytes)
+            read = perfetto_reader.read if perfetto_reader.is_trace(_unpacked_start(source, start)) else kineto.read
+            return read(source, progress, max_bytes)
         if isinstance(source, Pipe):
             return _spooled(source, progress, max_bytes)
         return saved.read(source, progress, max_bytes)
@@ -42,6 +45,16 @@ def _start(source: str | os.PathLike[str]) -> bytes:
         return source.peek(len(MAGIC))
     with open(source, "rb") as file:
         return file.read(len(MAGIC))
+
+
+def _unpacked_start(source: str | os.PathLike[str], start: bytes) -> bytes:
+    if start[:2] != GZIP_MAGIC or isinstance(source, Pipe):
+        return start
+    try:
+        with gzip.open(source, "rb") as file:
+            return file.read(len(start))
+    except (OSError, EOFError, zlib.error):
+        return b""  # its reader tells what is wrong
 
 
 def _spooled(pipe: Pipe, progress: Progress | None, max_bytes: int | None) -> tuple[EventStore, Recovery]:

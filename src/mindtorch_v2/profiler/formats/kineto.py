@@ -72,12 +72,12 @@ def read(
     return build_store(collector, stream.fields, recovery), recovery
 
 
-def from_events(batches: Iterable[list[Any]], recovery: Recovery, translator: Translator) -> EventStore:
+def from_events(batches: Iterable[list[Any]], recovery: Recovery, translator: Translator | None = None) -> EventStore:
     """A store of events that come from no trace but have the form of one, with exact times."""
     collector = Collector(recovery)
     with no_garbage_collection():
         for batch in batches:
-            collector.add(translator.events(batch))
+            collector.add(batch if translator is None else translator.events(batch))
     return build_store(collector, {}, recovery)
 
 

@@ -22,6 +22,7 @@ _COUNTER_UNIT, _BYTES_UNIT = 3, 3
 _EVENT_CATEGORIES, _EVENT_NAMES = 1, 2
 _IID, _NAME = 1, 2
 _CATEGORY_IIDS, _TYPE, _NAME_IID, _TRACK_UUID, _COUNTER_VALUE, _FLOW_IDS, _LAST_FLOW_IDS = 3, 9, 10, 11, 30, 47, 48
+_ANNOTATION, _ANNOTATION_NAME, _ANNOTATION_JSON = 4, 10, 9
 _BEGIN, _END, _COUNTS = 1, 2, 4
 _STATE_CLEARED, _NEEDS_STATE = 1, 2
 _CATEGORIES = (
@@ -36,7 +37,7 @@ _CATEGORIES = (
     "kernel",
     "gpu_memcpy",
     "gpu_memset",
-    "runtime",
+    "privateuse1_runtime",
 )
 _SEQUENCE_ID = 1
 _PROCESS_UUID = 1
@@ -60,6 +61,7 @@ class _TraceWriter:
         self._sequence = number(_SEQUENCE, _SEQUENCE_ID) + number(_SEQUENCE_FLAGS, _NEEDS_STATE)
         self._starting, self._ending = _flows(store)
         self._labels = (store.name.astype(np.int64) * len(_CATEGORIES) + store.kind).tolist()
+        self._details = store.details.tolist()
         self._beginnings: dict[int, bytes] = {}  # by name and kind: the encoded part of a slice's beginning
 
     def blocks(self) -> Iterator[bytes]:
@@ -104,6 +106,9 @@ class _TraceWriter:
         event = self._beginning(self._labels[row]) if begins else _ENDS
         event += number(_TRACK_UUID, _FIRST_LANE_UUID + lane.number)
         if begins:
+            if self._details[row] >= 0:
+                arguments = self._store.row_details[self._details[row]].arguments
+                event += message(_ANNOTATION, text(_ANNOTATION_NAME, "args") + text(_ANNOTATION_JSON, arguments))
             for flow in self._starting.get(row, ()):
                 event += fixed64(_FLOW_IDS, flow)
             for flow in self._ending.get(row, ()):
@@ -160,6 +165,10 @@ def _flows(store: EventStore) -> tuple[dict[int, list[int]], dict[int, list[int]
         call = calls.get(int(store.correlation[row]))
         if call is not None:
             pairs.append((call, row))
+    for row, launcher in zip(np.flatnonzero(store.is_work).tolist(), store.launcher[store.is_work].tolist(), strict=True):
+        call = calls.get(int(store.correlation[row]))
+        if launcher >= 0 and (call is None or store.tid[call] != store.tid[launcher]):
+            pairs.append((launcher, row))  # handed to another thread, which called the runtime
     for flow, (source, target) in enumerate(pairs, 1):
         starting.setdefault(source, []).append(flow)
         ending.setdefault(target, []).append(flow)

@@ -266,6 +266,24 @@ def test_marks_and_collections_of_a_database(tmp_path):
     assert rows_of(loaded.store, observer.SCOPE) == [("fetch", 0, 500), ("GC", 600, 700)]
 
 
+def test_a_folder_of_mindspore_on_a_cpu(tmp_path):
+    """Its ops have an empty category, all times are text, and there is neither a table nor information."""
+    output = tmp_path / "host_ascend_ms" / OUTPUT
+    output.mkdir(parents=True)
+    span = {"ph": "X", "tid": 0, "cat": ""}
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 2, "tid": 0, "args": {"name": "CPU OP"}},
+        {**span, "name": "MatMul", "pid": 2, "ts": "1794989802819942.076", "dur": "179.001", "args": {"type": "HostCpuOps"}},
+        {"ph": "M", "name": "process_name", "pid": 3, "tid": 0, "args": {"name": "Scope Layer"}},
+        {**span, "name": "Default", "pid": 3, "ts": "1794989802819942.076", "dur": "200.000", "args": {}},
+    ]
+    (output / "trace_view.json").write_text(json.dumps(events))
+    loaded = load(output.parent)
+    assert loaded.recovery.intact
+    assert [(name, end - start) for name, start, end in rows_of(loaded.store, observer.OP)] == [("MatMul", 179_001)]
+    assert [(name, end - start) for name, start, end in rows_of(loaded.store, observer.SCOPE)] == [("Default", 200_000)]
+
+
 def _broken_database(path):
     (path / OUTPUT).mkdir(parents=True)
     (path / OUTPUT / "ascend_pytorch_profiler.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 200)

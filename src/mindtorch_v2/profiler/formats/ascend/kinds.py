@@ -65,7 +65,7 @@ def host_category(category: str, name: str) -> str:
         return "user_annotation" if name.startswith(_RANGES) else "cpu_op"
     if category in ("enqueue", "dequeue"):
         return "privateuse1_runtime"
-    return category
+    return category or "user_annotation"
 
 
 def collective(name: str) -> tuple[str, int] | None:

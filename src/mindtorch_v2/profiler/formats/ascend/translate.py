@@ -86,6 +86,8 @@ class Translator:
         if not isinstance(args, dict):
             return event
         args = event["args"] = dict(args)
+        if category == "" and args.get("type") == "HostCpuOps":
+            event["cat"] = "cpu_op"  # an op of MindSpore, whose events of the host have no category
         if args.pop(kinds.SCOPE_ARGUMENT, None) == "user_annotation":
             event["cat"] = "user_annotation"
         if isinstance(args.get("Input Dims"), str):

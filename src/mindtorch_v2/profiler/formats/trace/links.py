@@ -133,7 +133,7 @@ def launches(device: Columns, host: Columns, flows: Columns) -> tuple[NDArray[np
 
     `flows` lead from ops to device rows whose external id is theirs: where ops are handed to another thread that calls the
     runtime, only they tell. Else it is the call of the runtime with its correlation number. Without one (traces of graphs and
-    of ranges on a device) it is the op or range with its external id.
+    of ranges on a device), or where it is on another thread, it is the op or range with its external id.
     """
     tid = np.full(len(device["start"]), -1, np.int32)
     time = np.full(len(device["start"]), -1, np.int64)
@@ -144,6 +144,7 @@ def launches(device: Columns, host: Columns, flows: Columns) -> tuple[NDArray[np
         known = np.flatnonzero((numbers[at] == device["external"]) & (device["external"] >= 0))
         tid[known], time[known] = flows["tid"][order[at[known]]], flows["time"][order[at[known]]]
     calls = host["kind"] == observer.RUNTIME
+    called = np.zeros(len(tid), bool)
     for key, chosen in (("correlation", calls), ("external", ~calls)):
         rows = np.flatnonzero(chosen & (host[key] >= 0))
         if not len(rows):
@@ -151,7 +152,11 @@ def launches(device: Columns, host: Columns, flows: Columns) -> tuple[NDArray[np
         rows = rows[np.argsort(host[key][rows], kind="stable")]
         numbers = host[key][rows]
         at = np.minimum(np.searchsorted(numbers, device[key]), len(rows) - 1)
-        known = np.flatnonzero((numbers[at] == device[key]) & (device[key] >= 0) & (time < 0))
+        found = (numbers[at] == device[key]) & (device[key] >= 0)
+        elsewhere = called & (host["tid"][rows[at]] != tid)
+        known = np.flatnonzero(found & ((time < 0) | elsewhere))
+        if key == "correlation":
+            called[known] = True
         tid[known], time[known] = host["tid"][rows[at[known]]], host["start"][rows[at[known]]]
     return tid, time
 

@@ -1,0 +1,73 @@
+"""A recording keeps its sums on the way through every form and back."""
+
+from __future__ import annotations
+
+import itertools
+
+import ascend_folders as folders
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2._dispatch import observer
+from mindtorch_v2.profiler import TraceError, load, profile
+from mindtorch_v2.profiler.analysis.device.summary import device_summaries
+from mindtorch_v2.profiler.cli.main import main
+from mindtorch_v2.profiler.results import writers
+
+FORMS = {"chrome": "x.json", "ascend": "x_ascend_pt", "ascend-db": "x_db_ascend_pt", "perfetto": "x.pftrace"}
+
+
+def sums(store):
+    """Count and time by kind and name, of host and device, and what the device did as a whole."""
+    kept = store.kind != observer.RUNTIME
+    totals: dict[tuple[int, str], list[int]] = {}
+    for row in np.flatnonzero(kept).tolist():
+        total = totals.setdefault((int(store.kind[row]), store.names[store.name[row]]), [0, 0])
+        total[0] += 1
+        total[1] += int(store.duration[row])
+    launched = sorted(
+        (store.names[store.name[row]], store.names[store.name[store.launcher[row]]]) for row in np.flatnonzero(store.is_work)
+    )
+    device = [
+        (summary.device, summary.kernel_ns, summary.communication_ns, summary.copy_ns) for summary in device_summaries(store)
+    ]
+    return totals, launched, device
+
+
+@pytest.mark.parametrize("first, second", [*itertools.combinations(FORMS, 2)])
+def test_sums_are_equal_both_ways(tmp_path, capsys, first, second):
+    start = folders.text_folder(tmp_path / "start_ascend_pt")
+    expected = sums(load(start).store)
+    path = start
+    for number, form in enumerate((first, second, first)):
+        target = tmp_path / f"{number}{FORMS[form]}"
+        assert main(["convert", str(path), "--to", form, "-o", str(target)]) == 0
+        path = target
+        assert sums(load(path).store) == expected, form
+    capsys.readouterr()
+
+
+def test_a_perfetto_trace_that_is_damaged_keeps_the_rest(tmp_path):
+    loaded = load(folders.text_folder(tmp_path / "x_ascend_pt"))
+    loaded.export("perfetto", tmp_path / "x.pftrace")
+    whole = (tmp_path / "x.pftrace").read_bytes()
+    (tmp_path / "cut").write_bytes(whole[:-20])
+    cut = load(tmp_path / "cut")
+    assert not cut.recovery.complete and any("breaks off" in note for note in cut.recovery.notes)
+    assert len(cut.store) >= len(loaded.store) - 2
+    (tmp_path / "foreign").write_bytes(b"\x0a\x02\x30\x01")
+    with pytest.raises(TraceError, match="has no slices"):
+        load(tmp_path / "foreign")
+    loaded.export("perfetto", tmp_path / "x.pftrace.gz")
+    assert len(load(tmp_path / "x.pftrace.gz").store) == len(loaded.store)
+
+
+def test_links_from_forward_to_backward_survive_perfetto(tmp_path):
+    with profile() as prof:
+        torch.ones(2, requires_grad=True).mul(2).sum().backward()
+    writers.get("perfetto")(prof._recording(), tmp_path / "x.pftrace")
+    again = load(tmp_path / "x.pftrace")
+    assert again.recovery.intact
+    assert [len(rows) for rows in again.store.links] == [len(rows) for rows in prof._recording().links]
+    assert [len(rows) for rows in again.store.links] != [0, 0]
