@@ -116,7 +116,7 @@ def test_garbage_collections_below_the_threshold_are_left_out(tmp_path):
     assert "GC" not in scopes(load(next(tmp_path.iterdir())))
 
 
-def test_what_was_only_recorded_is_read_and_analysed_later(tmp_path):
+def test_what_was_only_recorded_is_read_and_analyzed_later(tmp_path):
     handler = npu_profiler.tensorboard_trace_handler(tmp_path, "me", analyse_flag=False)
     recorded(tmp_path, config=Config(export_type="db"), handler=handler)
     (folder,) = tmp_path.iterdir()
@@ -126,7 +126,7 @@ def test_what_was_only_recorded_is_read_and_analysed_later(tmp_path):
     assert npu_profiler.analyse(tmp_path / "copy_ascend_pt", export_type="text") == [str(tmp_path / "copy_ascend_pt")]
     assert (tmp_path / "copy_ascend_pt" / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").exists()
     (tmp_path / "bare_ascend_pt").mkdir()
-    with pytest.warns(RuntimeWarning, match="bare_ascend_pt could not be analysed: .* raw data of CANN"):
+    with pytest.warns(RuntimeWarning, match="bare_ascend_pt could not be analyzed: .* raw data of CANN"):
         assert npu_profiler.analyse(tmp_path, max_process_number=1) == [str(folder)]
     assert (folder / "ASCEND_PROFILER_OUTPUT" / "analysis.db").exists()
     assert [event.name for event in load(folder).events()] == before

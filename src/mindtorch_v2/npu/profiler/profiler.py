@@ -251,7 +251,7 @@ def analyse(
         raise TraceError(f"{top!r} is no *_ascend_pt folder and has none in it")
     waiting = [path for path in found if not os.path.isdir(os.path.join(path, OUTPUT))]
     processes = min(max_process_number or max((os.cpu_count() or 2) // 2, 1), len(waiting))
-    work = partial(_analysed, forms=forms)
+    work = partial(_analyzed, forms=forms)
     if processes > 1:
         with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
             failures = list(pool.map(work, waiting))
@@ -259,11 +259,11 @@ def analyse(
         failures = [work(path) for path in waiting]
     for path, failure in zip(waiting, failures, strict=True):
         if failure:
-            warnings.warn(f"{path} could not be analysed: {failure}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{path} could not be analyzed: {failure}", RuntimeWarning, stacklevel=2)
     return [path for path, failure in zip(waiting, failures, strict=True) if not failure]
 
 
-def _analysed(path: str, forms: list[str] | None) -> str:
+def _analyzed(path: str, forms: list[str] | None) -> str:
     """Process one folder; returns what kept it from being done, "" if nothing did."""
     try:
         export.analyse(path, forms)

@@ -185,7 +185,7 @@ class Contents:
         config = self.store.metadata.get("ascend_config")
         experimental = config.get("experimental_config") if isinstance(config, dict) else None
         least = experimental.get("_gc_detect_threshold") if isinstance(experimental, dict) else None
-        if type(least) not in (int, float):
+        if not isinstance(least, int | float):
             return []
         pauses = self.store.options.get("gc_pauses") or ()
         return [(self.wall(start), self.wall(end)) for start, end, *_ in pauses if end - start >= least * 1e6]

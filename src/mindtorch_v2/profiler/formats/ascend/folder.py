@@ -17,7 +17,7 @@ from . import database, tables
 from .translate import Translator
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
-RECORDING = os.path.join("FRAMEWORK", "recording.mtp")  # of a folder that this project wrote and that is not analysed yet
+RECORDING = os.path.join("FRAMEWORK", "recording.mtp")  # of a folder that this project wrote and that is not analyzed yet
 _TRACE = "trace_view.json"
 _DATABASE = re.compile(r"ascend_(pytorch|mindspore)_profiler(_\d+)?\.db")
 _INFO = re.compile(r"profiler_info(_\d+)?\.json")
