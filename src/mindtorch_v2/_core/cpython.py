@@ -297,7 +297,7 @@ def _data_offset() -> int:
 
     Relies on an object's id() being its address, and on `data` being the first field of NumPy's arrays.
     """
-    arrays = [np.empty(3, np.uint8), np.empty((2, 0)), np.empty(4)[1:]]
+    arrays: list[np.ndarray] = [np.empty(3, np.uint8), np.empty((2, 0)), np.empty(4)[1:]]
     offset: int = object.__basicsize__
     if sys.implementation.name != "cpython":
         return 0

@@ -75,6 +75,24 @@ def as_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+SAMPLED = "sampled"
+STACKS_PER_SECOND = 1000.0
+
+
+def as_stack_option(with_stack: Any, stacks_per_second: float | None) -> tuple[bool, float]:
+    """Whether Python calls are traced, and how many stacks a second are sampled; TypeError or ValueError for bad values."""
+    if not (isinstance(with_stack, str) and with_stack == SAMPLED):
+        if stacks_per_second is not None:
+            raise ValueError(f"stacks_per_second is for with_stack={SAMPLED!r}")
+        return as_flag("with_stack", with_stack), 0.0
+    rate = STACKS_PER_SECOND if stacks_per_second is None else stacks_per_second
+    if isinstance(rate, bool) or not isinstance(rate, int | float):
+        raise TypeError(f"stacks_per_second must be a number, not {type(rate).__name__}")
+    if not 0 < rate <= 1e9:
+        raise ValueError(f"stacks_per_second must be more than 0 and at most 1e9, got {rate}")
+    return False, float(rate)
+
+
 def as_strict_flag(name: str, value: Any) -> bool:
     """A truth value that must be a bool or an int; TypeError for anything else."""
     if not isinstance(value, int):

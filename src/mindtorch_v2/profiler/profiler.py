@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from .._backends.errors import OutOfMemoryError
 from .._core.cpython import without_signals_at_entry
@@ -23,7 +23,15 @@ from ._io.terminal import shown
 from .analysis.memory.categories import Uses, encoded_uses, uses
 from .analysis.overhead import Calibration
 from .assembly.flops import ops_without_formula
-from .config import ProfilerActivity, _ExperimentalConfig, device_of, parse_activities, supported_activities
+from .config import (
+    SAMPLED,
+    ProfilerActivity,
+    _ExperimentalConfig,
+    as_stack_option,
+    device_of,
+    parse_activities,
+    supported_activities,
+)
 from .recording.device import available as device_available
 from .recording.record_function import step_function
 from .results import writers
@@ -63,8 +71,9 @@ class _KinetoProfile(ResultsMixin):
     """One window after another, begun and ended by hand: prepare_trace(), start_trace(), stop_trace(), and results.
 
     activities: what to record, CPU if not given. record_shapes: input shapes and types. profile_memory: allocations
-    and frees. with_stack: Python calls and source locations. with_flops: FLOPs of ops that have a formula.
-    with_modules: the nn.Module path of every op. acc_events: keep the events of earlier windows.
+    and frees. with_stack: Python calls and source locations; "sampled": the stacks of some ops, at most stacks_per_second
+    (1,000). with_flops: FLOPs of ops that have a formula. with_modules: the nn.Module path of every op. acc_events: keep the
+    events of earlier windows.
     """
 
     def __init__(
@@ -73,7 +82,7 @@ class _KinetoProfile(ResultsMixin):
         activities: Iterable[ProfilerActivity] | None = None,
         record_shapes: bool = False,
         profile_memory: bool = False,
-        with_stack: bool = False,
+        with_stack: bool | Literal["sampled"] = False,
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
@@ -81,14 +90,18 @@ class _KinetoProfile(ResultsMixin):
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
+        stacks_per_second: float | None = None,
     ) -> None:
+        if stacks_per_second is not None:
+            as_stack_option(with_stack, stacks_per_second)  # refuses bad values
+        self.stacks_per_second = stacks_per_second
         self.activities, self.activity_filters = parse_activities(activities)
         self.record_shapes = record_shapes
         self.with_flops = with_flops
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.with_modules = with_modules
-        self.experimental_config = _compatible(experimental_config, with_stack)
+        self.experimental_config = _compatible(experimental_config, bool(with_stack))
         self.execution_trace_observer = execution_trace_observer
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
@@ -142,6 +155,7 @@ class _KinetoProfile(ResultsMixin):
                 custom_trace_id_callback=self.custom_trace_id_callback,
                 post_processing_timeout_s=self.post_processing_timeout_s,
                 activity_filters=self.activity_filters,
+                stacks_per_second=self.stacks_per_second,
             )
         self.profiler.custom_trace_id_callback = self.custom_trace_id_callback
         self.profiler._retention = self._retention
@@ -290,13 +304,15 @@ class _KinetoProfile(ResultsMixin):
         return MemoryBlocks(profiler.store, profiler.storage_notes())
 
     def _checked_for_memory(self) -> autograd_profile.profile:
-        missing = [flag for flag in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, flag)]
+        missing = [
+            flag for flag in ("record_shapes", "profile_memory", "with_stack") if getattr(self, flag) in (False, SAMPLED)
+        ]
         if missing:
             raise ValueError(f"{', '.join(f'{flag}=True' for flag in missing)} required for memory profiling.")
         return self._ready("getting the memory profile")
 
     def _memory_uses(self) -> Uses | None:
-        if not (self.record_shapes and self.profile_memory and self.with_stack):
+        if not (self.record_shapes and self.profile_memory and self.with_stack) or self.with_stack == SAMPLED:
             return None
         return uses(self._recording(), self._memory_blocks())
 
@@ -337,11 +353,13 @@ class profile(_KinetoProfile):
 
     schedule: a function from step number to ProfilerAction, see schedule(). on_trace_ready: called with the profile
     whenever a window is complete. Results are those of the last complete window. Profiles may be nested: each
-    records everything of its own time. The other arguments are those of _KinetoProfile, and four that torch does not have:
+    records everything of its own time. The other arguments are those of _KinetoProfile, and five that torch does not have:
 
     stream_to: a file to which events are written while they are recorded, at least every flush_interval_s seconds; after a
     crash profiler.load(path) has all but the last of them. max_memory_mb: a bound of memory, with mode="ring" for the newest
     events (dropped_events counts the others), with mode="aggregate" for statistics instead of events, see aggregate().
+    stacks_per_second: how many ops a second with_stack="sampled" notes the stack of, at most; 1,000 if not given. It traces no
+    Python calls, and takes at most a twentieth of the time for stacks; the other ops have none, and tables and traces say so.
     """
 
     def __init__(
@@ -352,7 +370,7 @@ class profile(_KinetoProfile):
         on_trace_ready: Callable[[profile], Any] | None = None,
         record_shapes: bool = False,
         profile_memory: bool = False,
-        with_stack: bool = False,
+        with_stack: bool | Literal["sampled"] = False,
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
@@ -365,6 +383,7 @@ class profile(_KinetoProfile):
         flush_interval_s: float = 1.0,
         max_memory_mb: float | None = None,
         mode: str | None = None,
+        stacks_per_second: float | None = None,
     ) -> None:
         chosen = set(supported_activities()) if activities is None else activities
         if use_cuda is not None:
@@ -383,6 +402,7 @@ class profile(_KinetoProfile):
             acc_events=acc_events,
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
+            stacks_per_second=stacks_per_second,
         )
         options = {
             "acc_events": acc_events,

@@ -37,6 +37,7 @@ from .columns import (
     with_calls,
 )
 from .python_rows import python_rows
+from .sampled_stacks import stack_column, stack_texts
 
 _CHUNK = 1 << 16
 
@@ -172,6 +173,9 @@ def _thread_columns(
     modules = (
         module_columns(recording.modules.infos, recording.modules.calls(end), tables) if recording.modules is not None else None
     )
+    if recording.samples is not None:
+        numbers = stack_column(recording.samples, columns["op"], columns["start"])
+        columns["stack"] = renumbered(numbers, added(tables.stacks, stack_texts(recording.samples)))
     return with_calls(columns, modules, python, tables, options.with_modules, options.adjust_steps)
 
 

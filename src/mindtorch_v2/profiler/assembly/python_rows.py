@@ -244,7 +244,7 @@ class _Tree:
     def stacks(self, most_frames: int | None = None) -> list[tuple[str, ...]]:
         """Every stack as texts, innermost frame first; ValueError if they have more than `most_frames`."""
         frames = 0
-        lines = _Lines()
+        lines = LineNumbers()
         stacks: list[tuple[str, ...]] = []
         for above, target, place in self._nodes:  # a stack comes after the one above it
             text, code = self._targets[target].text, self._targets[target].code
@@ -257,13 +257,14 @@ class _Tree:
         return stacks
 
 
-class _Lines:
+class LineNumbers:
     """Line numbers of bytecode offsets; the table of a code object is built once."""
 
     def __init__(self) -> None:
         self._tables: dict[int, tuple[list[int], list[int]]] = {}
 
     def __call__(self, code: CodeType | SavedCode, place: int) -> int:
+        """The line of an offset; that of the function itself for -1."""
         if place < 0:
             return code.co_firstlineno
         table = self._tables.get(id(code))

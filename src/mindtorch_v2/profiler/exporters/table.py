@@ -254,11 +254,12 @@ def build_table(
     time_unit: str | None = None,
     summary: Summary | None = None,
     dropped: int = 0,
+    note: str = "",
 ) -> str:
     """The table of events or averages as text; "" if there are none.
 
     sort_by names an attribute, largest first. row_limit: -1 for all rows. summary: that of the events, if it is known
-    already. dropped: how many events the recorder dropped.
+    already. dropped: how many events the recorder dropped. note: what else is to be said of the recording.
     """
     if len(events) == 0:
         return ""
@@ -295,6 +296,8 @@ def build_table(
         lines.append(f"Self {shown(device)} time total: {format_time(total.self_device_us, time_unit)}")
     if dropped:
         lines.append(f"Dropped events: {dropped}")
+    if note:
+        lines.append(f"Note: {shown(note)}")
     return "\n".join([*lines, ""])
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from .._io.terminal import shown
+from ..assembly.sampled_stacks import SAMPLED_STACKS
 from ..store import tree
 from ..store.store import EventStore
 from ..views.event_list import EventList
@@ -228,6 +229,9 @@ def _losses(store: EventStore) -> Iterator[Problem]:
     left_out = store.metadata.get("calls_in_imports")
     if isinstance(left_out, int):
         yield Problem(NOTE, "losses", f"{left_out} Python calls were left out, which modules made while they were imported")
+    sampled = store.metadata.get(SAMPLED_STACKS)
+    if isinstance(sampled, str):
+        yield Problem(NOTE, "losses", sampled[:500])
     losses = store.metadata.get("losses")
     for loss in losses if isinstance(losses, list) else ():
         yield Problem(NOTE, "losses", str(loss)[:500])

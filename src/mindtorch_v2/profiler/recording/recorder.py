@@ -34,6 +34,7 @@ from .module_calls import ModuleLog
 from .op_inputs import Captures
 from .other_threads import OtherThread, trace_other_threads
 from .python_calls.stream import CallSegment, PythonCallLog, PythonCallWindow
+from .stack_samples import StackSamples
 from .tensor_notes import OptimizerLog
 
 AppendRow = Callable[[tuple[int, ...]], None]
@@ -65,6 +66,7 @@ class Options(NamedTuple):
     with_modules: bool = False
     all_threads: bool = False
     adjust_steps: bool = False
+    stacks_per_second: float = 0.0  # of ops, where Python calls are not traced; 0 for none
 
     @property
     def captures_arguments(self) -> bool:
@@ -117,10 +119,12 @@ class ThreadRecording:
         self.append_row: AppendRow | None = None
         self.capture_by_op: CaptureByOp | None = None
         self.span: Span
+        self.samples = StackSamples(clock, options.stacks_per_second) if options.stacks_per_second else None
+        append_row = self.rows.extend if self.samples is None else self.samples.wrap_append_row(self.rows.extend)
         if options.captures_arguments:
-            self.capture_by_op = Captures(self.rows.extend, self.keys, self.touched if options.follows_storages else None)
+            self.capture_by_op = Captures(append_row, self.keys, self.touched if options.follows_storages else None)
         else:
-            self.append_row = self.rows.extend
+            self.append_row = append_row
         records_modules = options.with_modules or options.with_stack
         self.modules = (
             ModuleLog(clock, note_parameters=options.with_stack, hidden_from_tracer=options.with_stack)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ..config import SAMPLED
 from .base import RetentionPolicy
 
 MODES = ("ring", "aggregate")
@@ -23,6 +24,10 @@ def retention_policy(
         return None
     if stream_to is not None and (max_memory_mb is not None or mode is not None):
         raise ValueError("stream_to keeps every event in a file, max_memory_mb and mode keep some in memory: choose one")
+    if options.get("with_stack") == SAMPLED:
+        raise ValueError(
+            f"with_stack={SAMPLED!r} keeps its stacks in memory until the end: not with stream_to and max_memory_mb"
+        )
     if options.get("acc_events"):
         raise ValueError("acc_events=True keeps every window in memory, which stream_to and max_memory_mb are there to avoid")
     if stream_to is not None:

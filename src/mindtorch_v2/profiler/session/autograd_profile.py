@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from time import perf_counter_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from ..._core.cpython import without_signals_at_entry
 from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState
 from ..analysis.overhead import Calibration, calibration_of
 from ..assembly.freeze import freeze, storage_notes, tensor_notes
+from ..assembly.sampled_stacks import SAMPLED_STACKS, describe
 from ..config import (
     ActiveProfilerType,
     ProfilerActivity,
@@ -25,6 +26,7 @@ from ..config import (
     Switches,
     _ExperimentalConfig,
     as_flag,
+    as_stack_option,
     as_strict_flag,
     as_timeout,
     filtered_out,
@@ -68,7 +70,7 @@ class profile:
         record_shapes: bool = False,
         with_flops: bool = False,
         profile_memory: bool = False,
-        with_stack: bool = False,
+        with_stack: bool | Literal["sampled"] = False,
         with_modules: bool = False,
         use_kineto: bool = False,
         use_cpu: bool = True,
@@ -77,6 +79,7 @@ class profile:
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         activity_filters: dict[ProfilerActivity, set[str]] | None = None,
+        stacks_per_second: float | None = None,
     ) -> None:
         self.enabled = enabled
         if not enabled:
@@ -109,14 +112,16 @@ class profile:
             if not use_kineto:
                 raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
             raise AssertionError("No activities specified for the profiler")
+        traces, samples = as_stack_option(with_stack, stacks_per_second)
         self._options = Options(
             record_shapes=shapes,
             profile_memory=as_flag("profile_memory", profile_memory),
-            with_stack=as_flag("with_stack", with_stack),
+            with_stack=traces,
             with_flops=flops,
             with_modules=as_flag("with_modules", with_modules),
             all_threads=self.experimental_config.profile_all_threads,
             adjust_steps=self.experimental_config.adjust_profiler_step,
+            stacks_per_second=samples,
         )
         self._stats = _ProfilerStats()
         self._recorder: Recorder | None = None
@@ -281,7 +286,7 @@ class profile:
             self.profiler_kind,
             options.captures_arguments,
             options.profile_memory,
-            options.with_stack,
+            options.with_stack or bool(options.stacks_per_second),
             options.with_flops,
             options.with_modules,
             self.experimental_config,
@@ -353,6 +358,7 @@ class profile:
     def _meta(self) -> dict[str, Any]:
         """Options and trace id, as arguments of EventStore.freeze."""
         options: dict[str, Any] = self._options._asdict()
+        options["with_stack"] |= bool(self._options.stacks_per_second)
         options["use_device"] = self.use_device
         options["capture_overload_names"] = self.experimental_config.capture_overload_names
         options["expose_kineto_event_metadata"] = self.experimental_config.expose_kineto_event_metadata
@@ -368,7 +374,9 @@ class profile:
         if recorder.losses:
             metadata = {**metadata, "losses": list(recorder.losses)}
         store = freeze(recorder, release=self._finished, device=self._device, metadata=metadata, **meta)
-        if self._options.with_stack:
+        if self._options.stacks_per_second:
+            store.metadata[SAMPLED_STACKS] = describe(store, self._options.stacks_per_second)
+        if store.options["with_stack"]:
             from ..analysis.source.files import recorded_sources  # here, because most recordings have no stacks
 
             store.options["sources"] = recorded_sources(store.stacks)

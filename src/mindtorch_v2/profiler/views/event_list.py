@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from ..assembly.sampled_stacks import SAMPLED_STACKS
 from ..exporters import event_list, stacks
 from ..exporters.stacks import export_rows
 from ..exporters.table import Summary, build_table, text_width
@@ -39,6 +40,7 @@ class EventList(list[Any]):
         self._profile_memory: bool = kwargs.pop("profile_memory", False)
         self._with_flops: bool = kwargs.pop("with_flops", False)
         self._dropped: int = kwargs.pop("dropped", 0)
+        self._note: str = kwargs.pop("note", "")
         super().__init__(*args, **kwargs)
         self._tree_built = False
 
@@ -51,6 +53,7 @@ class EventList(list[Any]):
             profile_memory=bool(store.options.get("profile_memory", False)),
             with_flops=bool(store.options.get("with_flops", False)),
             dropped=store.dropped_events,
+            note=str(store.metadata.get(SAMPLED_STACKS, "")),
         )
         events._rows, events._filled, events._tree_built = rows, False, True
         return events
@@ -190,6 +193,7 @@ class EventList(list[Any]):
             profile_memory=self._profile_memory,
             with_flops=self._with_flops,
             dropped=self._dropped,
+            note=self._note,
         )
 
     def total_average(self) -> FunctionEventAvg:
@@ -229,6 +233,7 @@ class EventList(list[Any]):
             time_unit=time_unit,
             summary=_summary(rows) if rows is not None else None,
             dropped=self._dropped,
+            note=self._note,
         )
 
     def __str__(self) -> str:
