@@ -404,7 +404,7 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
     promoted = [a for a in op.schema.arguments if a.name in op.promoted]
     if not promoted:
         text.add(f"_keys = {_keys_expression(tensors)}")
-        if op.checks_overlap is Overlap.PART:
+        if op.checks_overlap is Overlap.PART and op.schema.mutates and len(tensors) > 1:
             _refuse_overlap(text, op, tensors[0].python_name, tensors[1].python_name)
         elif op.checks_overlap is Overlap.ANY and op.schema.mutates:
             text.add(f"check_apart({', '.join([a.python_name for a in tensors if not a.is_tensor_list])})")

@@ -104,10 +104,11 @@ class OutGrad(Enum):
 
 
 class Overlap(Enum):
-    """Which operands an in-place op refuses for the memory that they have in common with its target."""
+    """Which operands an op refuses for the memory that they have in common with what it writes: in place, or into `out=`."""
 
     PART = auto()  # those that lie upon a part of it; the very same elements are read before they are written
     ANY = auto()  # those that lie upon any of it: elements are written in an order of their own
+    EVERY = auto()  # the same, and the tensor that the op starts from, which the two others may write into
 
 
 class ComplexError(NamedTuple):

@@ -149,15 +149,19 @@ def check_iterated(op: OpSpec, args: tuple[Any, ...], sources: list[Tensor], tar
 def check_apart_from(op: OpSpec, args: tuple[Any, ...], target: Tensor, keeps_shape: bool) -> None:
     """The same for an op that reads and writes in an order of its own: of its operands only a tensor that it starts from may
     be the target. One that does not keep its shape is given it first, and is looked at when it is written."""
-    if op.checks_overlap is not Overlap.ANY:
+    if op.checks_overlap is None or (op.checks_overlap is Overlap.PART and not keeps_shape):
         return
-    if keeps_shape:
+    only_part = op.checks_overlap is Overlap.PART
+    if keeps_shape and not only_part:
         check_writable(target)
-    for source in tensors_in(args[1:] if isinstance(args[0], Tensor) else args):
+    starts = op.checks_overlap is Overlap.ANY and isinstance(args[0], Tensor)
+    for source in tensors_in(args[1:] if starts else args):
         if source is target:
+            if only_part:
+                continue
             raise overlapping_read()
         if source._storage is not None and target._storage is not None:
-            overlapping_input(target._array, source._array, same=True)
+            overlapping_input(target._array, source._array, same=not only_part)
 
 
 def check_before_kernel(op: OpSpec, args: tuple[Any, ...], target: Tensor) -> None:

@@ -461,6 +461,17 @@ x=G([1., 2.]); torch.autograd.grad(x * 1, x, torch.ones(2, dtype=float64))
 x=G([[1., 2.]]) * 1; y=x[:]; y.t_(); (x.grad_fn.name(), y.grad_fn.name(), y.shape)
 x=G([[1., 2.]]); y=(x * 3)[:]; y.squeeze_(); (y * T([1., 2.])).sum().backward(); x.grad
 x=T(0.); y=x.squeeze(); x.set_(G(0.)); (y.requires_grad, x.requires_grad)
+x=torch.arange(4.0).reshape(2, 2); torch.cumprod(x, 0, out=x.t())
+x=torch.arange(4.0).reshape(2, 2); torch.cumsum(x, 0, out=x)
+x=torch.arange(4.0).reshape(2, 2); torch.logcumsumexp(x, 0, out=x.t())
+x=torch.arange(4.0).reshape(2, 2); torch.renorm(x, 2, 0, 1.0, out=x.t())
+x=torch.arange(4.0).reshape(2, 2); torch.addr(x, x[0], x[1], out=x)
+x=torch.arange(4.0).reshape(2, 2); torch.addr(x, T([1., 2.]), T([1., 2.]), out=x)
+x=torch.arange(4.0).reshape(2, 2); x.addmm_(x.t(), x).shape
+x=torch.arange(4.0).reshape(2, 2); torch.gather(x, 0, T([[0, 1], [1, 0]]), out=x)
+x=torch.arange(4.0).reshape(2, 2); torch.index_select(x, 0, T([1, 0]), out=x)
+x=torch.arange(4.0).reshape(2, 2); torch.take(x, T([[0, 1], [2, 3]]), out=x.t())
+x=torch.arange(4.0).reshape(2, 2); torch.take(x, T([1]), out=x)
 """
 
 

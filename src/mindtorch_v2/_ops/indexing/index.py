@@ -379,6 +379,7 @@ def _index_select_shape(self, dim, index):
 
 @op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    checks_overlap=Overlap.EVERY,
     shape=_index_select_shape,
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 5)), (make(3, 4), -1, make.ints(4, 2))],
     batching=Batching.ALONG_DIM,
@@ -654,6 +655,7 @@ def _take_error(error, array):
 
 @op(
     "take(Tensor self, Tensor index) -> Tensor",
+    checks_overlap=Overlap.EVERY,
     shape=lambda self, index: (index._array.shape, self._array.dtype),
     samples=lambda make: [(make(3, 4), make.ints(12, 2, 3))],
     out_rule=exact_dtype(

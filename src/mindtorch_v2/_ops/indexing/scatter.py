@@ -100,6 +100,7 @@ def _check_sizes(self, dim, index, source):
 
 @op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    checks_overlap=Overlap.EVERY,
     layout=Layout.ROW_MAJOR,
     shape=lambda self, dim, index, sparse_grad: (index._array.shape, self._array.dtype),
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2)), (make(3, 4), 0, make.ints(3, 5, 4))],

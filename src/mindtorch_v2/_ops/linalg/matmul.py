@@ -12,7 +12,7 @@ from ..._core import dtype as dt
 from ..._core.keys import AUTOGRAD
 from ..._core.threads import threads
 from ..._dispatch.dispatcher import store_out
-from ..._dispatch.facts import Autocast, Batching, Layout
+from ..._dispatch.facts import Autocast, Batching, Layout, Overlap
 from ..._dispatch.out_checks import check_grad, on_device
 from ..._dispatch.out_dtypes import exact
 from ..._dispatch.registry import aten, composite, op
@@ -484,6 +484,7 @@ def _widest(*arrays):
 
 @op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    checks_overlap=Overlap.PART,
     deprecated=sum_orders("vec1 vec2"),
     inplace=True,
     shape=lambda self, vec1, vec2, beta, alpha: (

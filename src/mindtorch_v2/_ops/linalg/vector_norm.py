@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Batching, Layout, Surface
+from ..._dispatch.facts import Batching, Layout, Overlap, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, normal_dims, np_dtype, reduced_shape, scalar_name
 from .._support.flops import per_element
@@ -239,6 +239,7 @@ def _other_dims(array, dim):
 
 @op(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    checks_overlap=Overlap.PART,
     layout=Layout.ROW_MAJOR,
     inplace=True,
     shape=like_first,

@@ -8,7 +8,7 @@ from ..._core import dtype as dt
 from ..._core.keys import META
 from ..._core.tensor import Tensor
 from ..._core.threads import threads
-from ..._dispatch.facts import Batching, Layout
+from ..._dispatch.facts import Batching, Layout, Overlap
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, home_of, like_first, no_kernel, normal_dim, normal_dims, np_dtype
 from .._support.elementwise import log_add_exp, need_float, need_real
@@ -67,6 +67,7 @@ def _scan_shape(self, dim, dtype):
 
 @op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    checks_overlap=Overlap.PART,
     refuses_integer_results=True,
     layout=Layout.ROW_MAJOR,
     inplace=True,
@@ -100,6 +101,7 @@ cumsum.vjp(self=_cumsum_grad)
 
 @op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    checks_overlap=Overlap.PART,
     refuses_integer_results=True,
     layout=Layout.ROW_MAJOR,
     inplace=True,
@@ -244,6 +246,7 @@ def cummaxmin_backward(grad, input, indices, dim):
 
 @op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
+    checks_overlap=Overlap.PART,
     out_dtype=_as_scanned,
     layout=Layout.ROW_MAJOR,
     shape=like_first,
