@@ -217,6 +217,15 @@ def with_channels_last(array: np.ndarray) -> np.ndarray:
     return np.moveaxis(moved.reshape(-1).reshape(moved.shape), -1, 1)
 
 
+def like_volume(result: np.ndarray, volume: np.ndarray) -> np.ndarray:
+    """As `like_image`, for an op on volumes: four dims are one volume without a batch, not images."""
+    if volume.ndim == 5:
+        return like_image(result, volume)
+    if not volume.flags.c_contiguous and np.moveaxis(volume, 0, -1).flags.c_contiguous:
+        return with_channels_last(result[None])[0]
+    return np.ascontiguousarray(result)
+
+
 def like_image(result: np.ndarray, image: np.ndarray) -> np.ndarray:
     """The result of an op on images: its channels lie next to each other if those of the input do, else it is row-major."""
     if result.ndim == image.ndim and has_channels_last(image):

@@ -26,6 +26,7 @@ from .._core.layout import (
     has_channels_last,
     like_image,
     like_operands,
+    like_volume,
     steps_like,
     steps_of_operands,
 )
@@ -141,10 +142,10 @@ def execute_eager(op: OpSpec, args: tuple[Any, ...], keys: int) -> Any:
 
 def _wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -> Any:
     """A kernel's results as tensors that lie in memory as the op says."""
-    if op.layout in (Layout.ROW_MAJOR, Layout.IMAGES, Layout.INPUT_IMAGES):
+    if op.layout in (Layout.ROW_MAJOR, Layout.IMAGES, Layout.INPUT_IMAGES, Layout.VOLUMES):
         image = np.empty(()) if op.layout is Layout.ROW_MAJOR else arrays[int(op.layout is Layout.INPUT_IMAGES)]
-        several = isinstance(result, tuple | list)
-        result = tuple(like_image(one, image) for one in result) if several else like_image(np.asarray(result), image)
+        several, like = isinstance(result, tuple | list), like_volume if op.layout is Layout.VOLUMES else like_image
+        result = tuple(like(one, image) for one in result) if several else like(np.asarray(result), image)
     wrapped = wrap(op, args, result)
     if wrapped.__class__ is Tensor and (iterates(op) or op.layout in (Layout.OPERANDS, Layout.NOTED)):
         arrange(wrapped, () if op.layout is Layout.NOTED else tuple(arrays[::-1] if op.last_first else arrays))
@@ -304,7 +305,9 @@ def _meta_steps(op: OpSpec, args: tuple[Any, ...], shape: tuple[int, ...], np_dt
         return steps_like(arrays[0], np_dtype.itemsize, args[-1])
     if len(shape) < 2 or all(array.flags.c_contiguous for array in arrays):
         return None
-    if op.layout in (Layout.IMAGES, Layout.INPUT_IMAGES):
+    if op.layout is Layout.VOLUMES and len(shape) == 4:
+        return None  # torch, too, does not look at one volume without memory
+    if op.layout in (Layout.IMAGES, Layout.INPUT_IMAGES, Layout.VOLUMES):
         image = arrays[int(op.layout is Layout.INPUT_IMAGES)]
         like_it = len(shape) == image.ndim and has_channels_last(image)
         return channels_last_steps(shape, np_dtype.itemsize) if like_it else None

@@ -307,8 +307,8 @@ def iterates(op: OpSpec) -> bool:
     )
 
 
-# The layouts that follow those of images, in the order of the arguments that decide.
-_IMAGES = (Layout.IMAGES, Layout.INPUT_IMAGES)
+# The layouts that follow those of images: the place of the tensor that decides, and the function that lays a result out.
+_IMAGES = {Layout.IMAGES: (0, "like_image"), Layout.INPUT_IMAGES: (1, "like_image"), Layout.VOLUMES: (0, "like_volume")}
 
 
 def _lay_out(text: _Text, op: OpSpec, array: str, tensors: list[Argument]) -> None:
@@ -318,8 +318,9 @@ def _lay_out(text: _Text, op: OpSpec, array: str, tensors: list[Argument]) -> No
         viewed = f"{tensors[0].python_name}._storage is not None and " if op.batching is Batching.REDUCTION else ""
         text.add(f"if {viewed}not {array}.flags.c_contiguous: {array} = ascontiguousarray({array})")
     elif op.layout in _IMAGES:
-        image = f"{tensors[_IMAGES.index(op.layout)].python_name}._array"
-        text.add(f"if not ({array}.flags.c_contiguous and {image}.flags.c_contiguous): {array} = like_image({array}, {image})")
+        place, like = _IMAGES[op.layout]
+        image = f"{tensors[place].python_name}._array"
+        text.add(f"if not ({array}.flags.c_contiguous and {image}.flags.c_contiguous): {array} = {like}({array}, {image})")
 
 
 def _arrange(text: _Text, op: OpSpec, tensors: list[Argument]) -> None:

@@ -19,7 +19,7 @@ from numpy import asarray, ascontiguousarray, ndarray
 
 from .._core import dtype as _dtype
 from .._core import tensor as _tensor
-from .._core.layout import like_image
+from .._core.layout import like_image, like_volume
 from .._core.storage import allocation
 from .._core.tensor import Tensor, make_sharing, make_view, storage_of
 from .._core.threads import ThreadState, threads
@@ -177,6 +177,7 @@ __all__ = [
     "install",
     "keys_of",
     "like_image",
+    "like_volume",
     "listed_keys",
     "make_sharing",
     "make_tensor",

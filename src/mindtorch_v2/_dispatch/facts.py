@@ -80,6 +80,7 @@ class Layout(Enum):
 
     ROW_MAJOR = auto()  # the last dim innermost, whatever the operands
     IMAGES = auto()  # the same, but the channels lie next to each other if those of the first argument do
+    VOLUMES = auto()  # the same for volumes, which may come one by one, without a batch
     INPUT_IMAGES = auto()  # the same by the second argument, which for a backward op is the input
     OPERANDS = auto()  # as torch iterates over the tensors among the arguments, although the op does not promote
     NOTED = auto()  # as the kernel left them; one that is not row-major gets its storage, so that the next op looks

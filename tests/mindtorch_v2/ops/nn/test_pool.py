@@ -56,3 +56,15 @@ def test_channels_stay_next_to_each_other():
     averaged = torch.nn.functional.adaptive_avg_pool2d(x.contiguous(memory_format=torch.channels_last), (2, 4))
     assert averaged.stride() == (16, 1, 8, 2)
     assert torch.equal(averaged, torch.nn.functional.adaptive_avg_pool2d(x, (2, 4)))
+
+
+@pytest.mark.parametrize(
+    ("device", "strides"), [("cpu", [(1, 12, 6, 3), (24, 1, 12, 6, 3)]), ("meta", [(8, 4, 2, 1), (24, 1, 12, 6, 3)])]
+)
+def test_channels_of_volumes_stay_next_to_each_other(device, strides):
+    volumes = torch.randn(2, 3, 4, 4, 4, device=device).contiguous(memory_format=torch.channels_last_3d)
+    for volume, stride in zip((volumes[0], volumes), strides, strict=True):
+        results = torch.nn.functional.max_pool3d(volume, 2, return_indices=True)
+        assert [result.stride() for result in results] == [stride, stride]
+        plain = torch.nn.functional.max_pool3d(volume.contiguous(), 2)
+        assert device == "meta" or torch.equal(results[0], plain)

@@ -150,7 +150,7 @@ def _declare_max(dims, docs):
 
     @op(
         f"{name}(Tensor self, {arguments}) -> (Tensor, Tensor)",
-        layout=Layout.IMAGES,
+        layout=Layout.VOLUMES if dims == 3 else Layout.IMAGES,
         shape=shape,
         node=node,
         samples=samples,
