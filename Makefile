@@ -54,7 +54,7 @@ help:
 	@echo "make attack  try to break each promise of docs/reliability.md at length; a line for each, held or broken"
 	@echo "make planted record programs with a known problem and programs without; the advice names each, and nothing else"
 	@echo "make ranks   mtprof ranks on made-up jobs of many ranks: faults named, clocks, engines, CPU a file, merging"
-	@echo "make soak    what takes long: kills, ten million ops, fuzzing, threads (SOAK_MINUTES=30)"
+	@echo "make soak    what takes long: kills, starts and kills of ranks, ten million ops, fuzzing, threads (SOAK_MINUTES=30)"
 	@echo "make docs    record the demo and write docs/commands, its pictures and the parity table (needs Chromium)"
 	@echo "make stubs   write the type stubs from the list of ops"
 	@echo "make reference  write the reference pages from the ops' signatures and examples"
@@ -118,6 +118,8 @@ planted: $(DEV)
 soak: $(DEV)
 	MACHINE_RUNS=10000 $(BIN)/python -m pytest -q -n 2 tests/mindtorch_v2/profiler/session/test_lifecycle_machine.py
 	$(BIN)/python tests/soak/kills.py --kills 200
+	$(BIN)/python tests/soak/starts.py --starts 100
+	$(BIN)/python tests/soak/rank_kills.py --kills 50
 	$(BIN)/python tests/soak/ten_million.py
 	$(BIN)/python tests/soak/threads.py --seconds $$(( 60 * $(SOAK_MINUTES) ))
 	$(PIP) install --editable '.[dev,fuzz]'

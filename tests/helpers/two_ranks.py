@@ -44,7 +44,7 @@ def main(about: str, file: str, run_rank: Callable[[str, int, int, Path], None])
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if arguments.rank is None:
-        answers = run(file, sys.executable, arguments.package)
+        answers = run(file, sys.executable, arguments.package, timeout_s=900)
         arguments.out.write_text(json.dumps(answers, separators=(",", ":")) + "\n")
     else:
         run_rank(arguments.package, arguments.rank, arguments.port, arguments.out)

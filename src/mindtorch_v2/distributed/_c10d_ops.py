@@ -12,7 +12,7 @@ from typing import Any
 from .._core.tensor import Tensor
 from .._dispatch.registry import composite
 from ._process_group import ProcessGroup
-from ._work import Work
+from ._work import Work, background
 
 _GROUP = "__torch__.torch.classes.c10d.ProcessGroup process_group"
 _OP = "__torch__.torch.classes.c10d.ReduceOp reduce_op"
@@ -25,7 +25,9 @@ def _timeout(milliseconds: int) -> timedelta | None:
 
 
 def _noted(work: Work, async_op: bool) -> Work:
-    """The work, whose record says whether the caller waits for it."""
+    """The work, whose record says whether the caller waits for it; if not, the background thread tests it."""
+    if async_op and not work._done:
+        background.watch(work)
     if work.recorded is not None:
         work.recorded.is_async = async_op
     return work

@@ -129,8 +129,9 @@ class ProcessGroup:
         number = self._message_number(traffic) if is_message else sequence
         recorded = told_to_profiles(self, traffic, lambda: number)
         request = begin() if is_message else begin_checked(self, traffic, begin)
-        work = Work(request, results, finish, label, self._timeout if timeout is None else timeout, self._fail, recorded)
-        if not work._advance():
+        limit = self._timeout if timeout is None else timeout
+        work = Work(request, results, finish, label, limit, self._fail, recorded, traffic.nbytes)
+        if not work._advance() and is_message:
             background.watch(work)
         return work
 

@@ -87,6 +87,11 @@ class Traffic(NamedTuple):
         """NumPy's name of the elements."""
         return str(self.inputs[0]._array.dtype) if self.inputs else ""
 
+    @property
+    def nbytes(self) -> int:
+        """The most bytes that this process sends or receives."""
+        return max(self.sent, self.received) * (self.inputs[0].element_size() if self.inputs else 1)
+
     def signature(self) -> list[int]:
         """Numbers that must be the same in all processes."""
         uneven = self.collective in ("all_to_all", "all_to_allv")

@@ -6,6 +6,7 @@ operation ends at once and a peer that is late costs little. What is not waited 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -20,7 +21,9 @@ from ._errors import DistBackendError
 
 _SPIN_S = 0.0003
 _LEAST_PAUSE_S, _MOST_PAUSE_S = 20e-6, 500e-6
+_S_PER_BYTE = 2e-9  # that an operation may take if no process is late
 _IDLE_PAUSE_S = 2e-3  # of the thread that tests what is not waited for, where nothing ends for a while
+_yield_core = getattr(os, "sched_yield", lambda: None)
 
 
 class Work:
@@ -35,18 +38,22 @@ class Work:
         timeout: timedelta,
         fail: Callable[[str], None],
         recorded: Communication | None = None,
+        nbytes: int = 0,
     ) -> None:
         """`finish` puts received data into its tensors; `what` names the operation in errors, `fail` marks its group.
 
-        `recorded` is what profiles are told of it.
+        `recorded` is what profiles are told of it. MPI moves bytes while it is tested, so the more there are (`nbytes`), the
+        longer a thread that waits tests without long pauses.
         """
         self.recorded = recorded
         self._request, self._results, self._finish = request, results, finish
         self._what, self._fail = what, fail
         self._began = time.monotonic()
         self._timeout_s = timeout.total_seconds()
+        self._busy_s = nbytes * _S_PER_BYTE
         self._lock = threading.Lock()
         self._done = False
+        self._is_waited_for = False
         self._error: BaseException | None = None
         self._future: Future[Any] | None = None
 
@@ -155,14 +162,21 @@ class Work:
     def _wait(self, limit_s: float) -> None:
         begin = time.monotonic()
         pause = _LEAST_PAUSE_S
-        while not self._advance():
-            waited = time.monotonic() - begin
-            if waited > limit_s:
-                self._time_out(limit_s)
-                return
-            if waited > _SPIN_S:
-                time.sleep(pause)
-                pause = min(pause * 2, _MOST_PAUSE_S)
+        self._is_waited_for = True
+        try:
+            while not self._advance():
+                waited = time.monotonic() - begin
+                if waited > limit_s:
+                    self._time_out(limit_s)
+                    return
+                if waited > _SPIN_S:
+                    time.sleep(pause)
+                else:
+                    _yield_core()  # the process waited for may be on the same one
+                if waited > self._busy_s:
+                    pause = min(pause * 2, _MOST_PAUSE_S)
+        finally:
+            self._is_waited_for = False
 
     def _time_out(self, limit_s: float) -> None:
         reason = f"not done after {limit_s:g} s: a process of the group is gone, late, or in another operation"
@@ -205,7 +219,7 @@ class _Background:
                 while not self._watched:
                     self._changed.wait()
                 works = list(self._watched)
-            ended = [work for work in works if work._advance()]
+            ended = [work for work in works if work._done or (not work._is_waited_for and work._advance())]
             late = [work for work in works if work not in ended and work._past_deadline()]
             for work in late:
                 work._time_out(work._timeout_s)

@@ -9,7 +9,7 @@ import pytest
 import mindtorch_v2 as torch
 import mindtorch_v2.distributed as dist
 from mindtorch_v2._dispatch import communications
-from mindtorch_v2.profiler import load, profile
+from mindtorch_v2.profiler import load, profile, validate
 
 
 @pytest.fixture(autouse=True)
@@ -201,3 +201,10 @@ def test_arguments_of_nccl_survive_load_save_load(tmp_path, name):
     for event in written["traceEvents"]:
         if event["name"] in ("record_param_comms", name):
             assert event["args"].items() >= NCCL.items()
+
+
+def test_a_recording_of_communication_keeps_its_promises(tmp_path):
+    with profile() as prof:
+        _work()
+    prof.save(str(tmp_path / "a.mtp"))
+    assert not [problem for problem in validate(load(str(tmp_path / "a.mtp")).store) if problem.severity == "error"]

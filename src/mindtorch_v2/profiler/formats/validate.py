@@ -158,7 +158,7 @@ def _overlapping(store: EventStore) -> NDArray[np.intp]:
 
 
 def _self_times(store: EventStore) -> Iterator[Problem]:
-    host = store.device_type == 0
+    host = (store.device_type == 0) & ~store.is_async  # a communication takes no time of a thread
     if (store.self_ns < 0).any():
         yield Problem(ERROR, "self time", f"{int((store.self_ns < 0).sum())} events have a negative self time")
     crossed = set(np.unique(store.tid[_overlapping(store)[:, 0]]).tolist())

@@ -7,7 +7,10 @@ import logging
 import math
 from typing import Any
 
+import numpy as np
+
 from .... import _surface as torch
+from .... import linalg
 from ...._core.tensor import Tensor
 from ....futures import Future
 from ..._collectives import all_reduce
@@ -40,8 +43,6 @@ class PowerSGDState:
                 "Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or `warm_start` is enabled, because PowerSGD can "
                 "only be applied after the first two iterations in DDP."
             )
-        if batch_tensors_with_same_shape:
-            raise NotImplementedError("PowerSGDState(batch_tensors_with_same_shape=True)")
         self.process_group = process_group
         self.matrix_approximation_rank = matrix_approximation_rank
         self.start_powerSGD_iter = start_powerSGD_iter
@@ -49,8 +50,8 @@ class PowerSGDState:
         self.use_error_feedback, self.warm_start = use_error_feedback, warm_start
         self.orthogonalization_epsilon = orthogonalization_epsilon
         self.compression_stats_logging_frequency = max(1, compression_stats_logging_frequency)
-        self.batch_tensors_with_same_shape = False
-        self.generator = torch.Generator().manual_seed(random_seed)
+        self.batch_tensors_with_same_shape = batch_tensors_with_same_shape
+        self.rng = np.random.RandomState(random_seed)
         self.error_dict: dict[int, Tensor] = {}
         self.p_memory_dict: dict[int, Tensor] = {}
         self.q_memory_dict: dict[int, Tensor] = {}
@@ -60,12 +61,19 @@ class PowerSGDState:
 
     def maybe_increase_iter(self, bucket: Any) -> None:
         """Count a step with its last bucket."""
-        if not bucket.is_last():
-            return
-        self.iter += 1
-        if self.iter >= self.start_powerSGD_iter and self.iter >= self.next_stats_report:
+        self.iter += bucket.is_last()
+        if self.iter == self.start_powerSGD_iter:
+            _log.info("Start to apply PowerSGD after %s iterations.", self.iter)
+
+    def report(self, bucket: Any) -> None:
+        """Log how much was compressed, every so many steps."""
+        if bucket.is_last() and self.iter >= self.next_stats_report:
+            rate, before, after = self.compression_stats()
+            _log.info(
+                "Compression stats: iter %s, total before compression %s, total after compression %s, rate %s",
+                *(self.iter, before, after, rate),
+            )
             self.next_stats_report = self.iter + self.compression_stats_logging_frequency
-            _log.info("Compression stats: iter %s, rate %s, total before %s, after %s", self.iter, *self.compression_stats())
 
     def compression_stats(self) -> tuple[float, int, int]:
         """The rate of compression so far, and the elements before and after."""
@@ -74,20 +82,18 @@ class PowerSGDState:
         return rate, self.total_numel_before_compression, after
 
 
-def _orthogonalize(matrix: Tensor, epsilon: float) -> None:
-    """Make the columns orthogonal and of length one, in place: Gram and Schmidt, column by column."""
-    for at in range(matrix.shape[-1]):
-        column = matrix[..., at : at + 1]
-        length = (column * column).sum(dim=-2, keepdim=True).sqrt()
-        column.div_(torch.where(length == 0, torch.ones_like(length), length) if epsilon == 0 else length + epsilon)
-        if at + 1 < matrix.shape[-1]:
-            rest = matrix[..., at + 1 :]
+def _orthogonalize(matrices: Tensor, epsilon: float) -> None:
+    """Make the columns of each matrix orthogonal and of length one, in place."""
+    rank = matrices.shape[-1]
+    if rank > 2 and matrices.dtype not in (torch.float16, torch.bfloat16):
+        matrices.copy_(linalg.qr(matrices)[0])
+        return
+    for at in range(rank):  # Gram and Schmidt, column by column
+        column = matrices[..., at : at + 1]
+        column.div_(torch.norm(column, dim=-2, keepdim=True) + epsilon)
+        if at + 1 < rank:
+            rest = matrices[..., at + 1 :]
             rest.sub_((column * rest).sum(dim=-2, keepdim=True) * column)
-
-
-def _mean(group: Any, tensor: Tensor) -> Tensor:
-    all_reduce(tensor, group=group)
-    return tensor.div_(group.size())
 
 
 def _compressible(shape: tuple[int, ...], rank: int, least: float) -> tuple[bool, int]:
@@ -111,73 +117,96 @@ def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future[Tensor]:  # noqa:
         state.maybe_increase_iter(bucket)
         return default_hooks.allreduce_hook(group, bucket)
     index = bucket.index()
-    before = None
-    if state.use_error_feedback:
-        if index in state.error_dict:
-            flat.add_(state.error_dict[index])
-        before = flat.clone()
-    matrices, vectors = [], []
+    before = _with_error(state, index, flat)
+    by_shape: dict[tuple[int, ...], list[Tensor]] = {}
+    vectors = []
     for gradient in bucket.gradients():
         matrix = gradient.view(gradient.shape[0], -1) if gradient.dim() else gradient.view(1, 1)
-        rank = min(*matrix.shape, state.matrix_approximation_rank)
-        worth, sent = _compressible(tuple(matrix.shape), rank, state.min_compression_rate)
+        worth, sent = _compressible(matrix.shape, _rank(state, matrix), state.min_compression_rate)
         state.total_numel_before_compression += gradient.numel()
         if worth:
-            matrices.append((matrix, rank))
+            by_shape.setdefault(tuple(matrix.shape), []).append(matrix)
             state.total_numel_after_compression += sent
         else:
             vectors.append(gradient)
             state.total_numel_after_compression += gradient.numel()
-    if vectors:
-        together = _mean(group, torch.cat([each.reshape(-1) for each in vectors]))
-        _give_back(vectors, together)
-    if matrices:
-        _reduce_matrices(state, index, group, matrices, flat.dtype)
-    if before is not None:
-        state.error_dict[index] = before - flat
+    state.report(bucket)
+    together = torch.cat([each.reshape(-1) for each in vectors]) if vectors else flat[:0].clone()
+    all_reduce(together, group=group)
+    _give_back(vectors, together.div_(group.size()))
+    matrices = [matrix.unsqueeze(0) for alike in by_shape.values() for matrix in alike]
+    if state.batch_tensors_with_same_shape:
+        matrices = [torch.stack(alike) if len(alike) > 1 else alike[0].unsqueeze(0) for alike in by_shape.values()]
+    _reduce_matrices(state, index, group, matrices)
+    if state.batch_tensors_with_same_shape:
+        for alike, stacked in zip(by_shape.values(), matrices, strict=True):
+            for matrix, value in zip(alike, stacked, strict=True):
+                matrix.copy_(value)
+    _remember_error(state, index, before, flat)
     state.maybe_increase_iter(bucket)
     return _done(flat)
 
 
+def _rank(state: PowerSGDState, matrix: Tensor) -> int:
+    return min(*matrix.shape[-2:], state.matrix_approximation_rank)
+
+
+def _with_error(state: PowerSGDState, index: int, flat: Tensor) -> Tensor | None:
+    """Add what the last step left out; what is to be sent, None where errors are not kept."""
+    if not state.use_error_feedback:
+        return None
+    if index in state.error_dict:
+        flat.add_(state.error_dict[index])
+    return flat.clone()
+
+
+def _remember_error(state: PowerSGDState, index: int, before: Tensor | None, flat: Tensor) -> None:
+    if before is not None:
+        state.error_dict[index] = before - flat
+
+
 def _give_back(tensors: list[Tensor], flat: Tensor) -> None:
-    at = 0
-    for each in tensors:
-        each.copy_(flat[at : at + each.numel()].view(each.shape))
-        at += each.numel()
+    for each, part in zip(tensors, flat.split([each.numel() for each in tensors]), strict=True):
+        each.copy_(part.view(each.shape))
 
 
-def _reduce_matrices(state: PowerSGDState, index: int, group: Any, matrices: list[tuple[Tensor, int]], dtype: Any) -> None:
-    """M is replaced by P Q^T: P is the mean of M Q made orthogonal, Q the mean of M^T P."""
-    rows = [matrix.shape[0] * rank for matrix, rank in matrices]
-    columns = [matrix.shape[1] * rank for matrix, rank in matrices]
-    kept = state.warm_start and index in state.p_memory_dict and state.p_memory_dict[index].numel() == sum(rows)
-    if not kept:
-        state.p_memory_dict[index] = torch.empty(sum(rows), dtype=dtype)
-        state.q_memory_dict[index] = torch.randn(sum(columns), generator=state.generator, dtype=dtype)
+def _reduce_matrices(state: PowerSGDState, index: int, group: Any, matrices: list[Tensor]) -> None:
+    """M is replaced by P Q^T: P is the sum of M Q over the processes made orthogonal, Q the mean of M^T P."""
+    ranks = [_rank(state, matrix) for matrix in matrices]
+    p_shapes = [(matrix.shape[0], matrix.shape[1], rank) for matrix, rank in zip(matrices, ranks, strict=True)]
+    q_shapes = [(matrix.shape[0], matrix.shape[2], rank) for matrix, rank in zip(matrices, ranks, strict=True)]
+    begins = not state.warm_start or index not in state.p_memory_dict
+    if begins:
+        dtype = matrices[0].dtype if matrices else torch.float32
+        for memory, shapes in ((state.p_memory_dict, p_shapes), (state.q_memory_dict, q_shapes)):
+            memory[index] = torch.empty(sum(map(math.prod, shapes)), dtype=dtype)
     p_flat, q_flat = state.p_memory_dict[index], state.q_memory_dict[index]
-    ps = _views(p_flat, [(matrix.shape[0], rank) for matrix, rank in matrices])
-    qs = _views(q_flat, [(matrix.shape[1], rank) for matrix, rank in matrices])
+    ps, qs = _views(p_flat, p_shapes), _views(q_flat, q_shapes)
+    if begins:  # with the same numbers in every process
+        generator = torch.Generator().manual_seed(state.rng.randint(1_000_000_000))
+        for q in qs:
+            q.copy_(torch.randn(*q.shape, dtype=q.dtype, generator=generator))
     for q in qs:
         _orthogonalize(q, state.orthogonalization_epsilon)
-    for (matrix, _), p, q in zip(matrices, ps, qs, strict=True):
-        torch.matmul(matrix, q, out=p)
-    _mean(group, p_flat)
+    for matrix, p, q in zip(matrices, ps, qs, strict=True):
+        torch.bmm(matrix, q, out=p)
+    all_reduce(p_flat, group=group)
     for p in ps:
         _orthogonalize(p, state.orthogonalization_epsilon)
-    for (matrix, _), p, q in zip(matrices, ps, qs, strict=True):
-        torch.matmul(matrix.t(), p, out=q)
-    _mean(group, q_flat)
-    for (matrix, _), p, q in zip(matrices, ps, qs, strict=True):
-        torch.matmul(p, q.t(), out=matrix)
+    for matrix, p, q in zip(matrices, ps, qs, strict=True):
+        torch.bmm(matrix.transpose(1, 2), p, out=q)
+    all_reduce(q_flat, group=group)
+    q_flat.div_(group.size())
+    for matrix, p, q in zip(matrices, ps, qs, strict=True):
+        torch.bmm(p, q.transpose(1, 2), out=matrix)
+    if not state.warm_start:
+        state.p_memory_dict.clear()
+        state.q_memory_dict.clear()
 
 
-def _views(flat: Tensor, shapes: list[tuple[int, int]]) -> list[Tensor]:
-    views, at = [], 0
-    for shape in shapes:
-        count = math.prod(shape)
-        views.append(flat[at : at + count].view(shape))
-        at += count
-    return views
+def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
+    parts = flat.split([math.prod(shape) for shape in shapes])
+    return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def batched_powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future[Tensor]:  # noqa: N802
@@ -189,17 +218,14 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future[Tensor]: 
         return default_hooks.allreduce_hook(group, bucket)
     index, count = bucket.index(), flat.numel()
     side = math.ceil(math.sqrt(count))
+    state.total_numel_before_compression += count
+    state.total_numel_after_compression += side * state.matrix_approximation_rank * 2
+    state.report(bucket)
     padded = torch.zeros(side * side, dtype=flat.dtype)
     padded[:count] = flat
-    before = None
-    if state.use_error_feedback:
-        if index in state.error_dict:
-            padded.add_(state.error_dict[index])
-        before = padded.clone()
-    matrix = padded.view(side, side)
-    _reduce_matrices(state, index, group, [(matrix, min(side, state.matrix_approximation_rank))], flat.dtype)
-    if before is not None:
-        state.error_dict[index] = before - padded
+    before = _with_error(state, index, padded)
+    _reduce_matrices(state, index, group, [padded.view(1, side, side)])
+    _remember_error(state, index, before, padded)
     flat.copy_(padded[:count])
     state.maybe_increase_iter(bucket)
     return _done(flat)
