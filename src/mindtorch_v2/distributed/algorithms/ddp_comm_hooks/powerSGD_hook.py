@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,7 @@ def _reduce_matrices(state: PowerSGDState, index: int, group: Any, matrices: lis
         state.q_memory_dict.clear()
 
 
-def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
+def _views(flat: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
     parts = flat.split([math.prod(shape) for shape in shapes])
     return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
