@@ -12,9 +12,11 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LIBRARIES = {
-    "libascendcl.so": ("runtime.c", "memory.c", "streams.c", "events.c"),
+    "libascendcl.so": ("runtime.c", "memory.c", "streams.c", "events.c", "watch.c"),
     "libnnopbase.so": ("meta.c",),
     "libopapi.so": ("ops*.c",),
+    "libms_tools_ext.so": ("mstx.c",),
+    "libmspti.so": ("mspti.c",),
 }
 """Each library of CANN and its sources; a library may use those above it."""
 
@@ -28,7 +30,7 @@ def compiler() -> str | None:
 
 
 def build(root: Path, without: str | None = None) -> Path:
-    """The folder with the three libraries, built below `root` unless the same sources were built there before.
+    """The folder with the libraries, built below `root` unless the same sources were built there before.
 
     `without` names a function of the ABI that the libraries shall lack.
     """

@@ -200,9 +200,12 @@ static int transfer_later(Transfer t, size_t room, aclrtStream stream) {
     if (code) return code;
     if (t.from && t.kind == DEVICE_TO_DEVICE && (((uintptr_t)t.to | (uintptr_t)t.from) & 63))
         return sim_fail(ACL_ERROR_RT_ADDR_UNALIGNED, "a copy on the device needs addresses that are multiples of 64");
+    int64_t start = sim_api_begin();
     Transfer *payload = malloc(sizeof *payload);
     *payload = t;
-    return sim_enqueue(stream, t.from ? "memcpy" : "memset", run_transfer, payload, free);
+    code = sim_enqueue(stream, t.from ? "memcpy" : "memset", run_transfer, payload, free);
+    sim_api_end("", t.from ? "aclrtMemcpyAsync" : "aclrtMemsetAsync", start);
+    return code;
 }
 
 EXPORT aclError aclrtMemcpy(void *to, size_t room, const void *from, size_t size, int kind) {

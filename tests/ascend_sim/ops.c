@@ -115,7 +115,10 @@ int op_launch(void *workspace, uint64_t workspace_size, aclOpExecutor *e, aclrtS
         return code;
     }
     e->workspace = workspace;
-    return sim_enqueue(stream, e->name, op_run, e, sim_end_executor);
+    int64_t start = sim_api_begin();
+    code = sim_enqueue(stream, e->name, op_run, e, sim_end_executor);
+    sim_api_end("aclnn", name, start);
+    return code;
 }
 
 /* ---------------------------------------------------------------- elements */

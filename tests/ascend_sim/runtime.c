@@ -42,7 +42,7 @@ EXPORT const char *aclGetRecentErrMsg(void) {
 }
 
 static const char *const counter_names[] = {"blocks", "bytes", "host_blocks", "streams", "events", "descriptors",
-                                            "executors", "kernels", "copies", "calls"};
+                                            "executors", "kernels", "copies", "calls", "mspti_dropped"};
 enum { COUNTERS = sizeof counter_names / sizeof *counter_names };
 static _Atomic int64_t counters[COUNTERS];
 
@@ -68,6 +68,10 @@ static void read_one_fault(char *text) {
         fault.memory_limit = value ? atoll(value) : 0;
     else if (!strcmp(text, "device_lost"))
         fault.lost_after = value ? atoll(value) : 0;
+    else if (!strcmp(text, "drift"))
+        fault.drift = value ? atoll(value) : 0;
+    else if (!strcmp(text, "mspti") && value)
+        ; /* libmspti's own */
     else if (!strcmp(text, "kernel") && value)
         snprintf(fault.failing_kernel, sizeof fault.failing_kernel, "%s", value);
     else if (!strcmp(text, "hang") && value)
@@ -211,7 +215,10 @@ EXPORT aclError aclrtGetCurrentContext(void **context) {
 int64_t device_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 86400000000123;
+    static _Atomic int64_t first;
+    int64_t host = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, unset = 0;
+    atomic_compare_exchange_strong(&first, &unset, host);
+    return host + (host - first) / 1000000 * fault.drift + (host - first) % 1000000 * fault.drift / 1000000 + 86400000000123;
 }
 
 void deadline_after(struct timespec *when, int32_t milliseconds) {

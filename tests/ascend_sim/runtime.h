@@ -15,6 +15,7 @@ typedef struct Fault {
     int64_t lost_after;        /* device_lost:<calls>, -1: never */
     char failing_kernel[64];   /* kernel:<name> */
     char hanging_kernel[64];   /* hang:<name> */
+    int64_t drift;             /* drift:<parts per million> that the device's clock is too fast */
 } Fault;
 
 typedef struct Task {
@@ -22,6 +23,7 @@ typedef struct Task {
     TaskFunction run;
     void *payload;
     void (*drop)(void *);
+    uint64_t correlation; /* of the call that put it here */
     struct Task *next;
 } Task;
 
@@ -43,7 +45,10 @@ extern Fault fault;
 extern _Atomic bool device_lost;
 extern _Thread_local int current_device;
 
+extern _Thread_local uint64_t newest_api;
+
 void read_faults(void);
+void tell_kernel(const Stream *stream, const Task *task, int64_t start);
 int device_count(void);
 int need_device(void);
 int64_t device_clock(void);

@@ -118,6 +118,30 @@ typedef int (*TaskFunction)(void *payload);
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* What libmspti sees: calls of the ABI, kernels, marks. Times are CLOCK_REALTIME in nanoseconds. */
+typedef struct SimMark {
+    uint32_t flag;
+    uint32_t on_device;
+    int64_t time;
+    uint64_t id;
+    uint32_t first, second; /* process and thread, or device and stream */
+    const char *name, *domain;
+} SimMark;
+
+typedef struct SimWatch {
+    void (*api)(const char *name, uint64_t correlation, int64_t start, int64_t end);
+    void (*kernel)(const char *name, int device, int stream, uint64_t correlation, int64_t start, int64_t end);
+    void (*mark)(const SimMark *mark);
+} SimWatch;
+
+EXPORT void sim_watch(const SimWatch *watch);
+EXPORT int64_t sim_api_begin(void);
+EXPORT void sim_api_end(const char *prefix, const char *name, int64_t start);
+EXPORT void sim_mark(const SimMark *mark);
+EXPORT int64_t sim_wall_clock(void);
+EXPORT void sim_place(aclrtStream stream, uint32_t *device, uint32_t *id);
+EXPORT int sim_kernels_of(const char *operator);
+
 EXPORT int sim_enqueue(aclrtStream stream, const char *name, TaskFunction run, void *payload, void (*drop)(void *));
 EXPORT int sim_enter(void);
 EXPORT int sim_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

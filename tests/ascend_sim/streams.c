@@ -35,8 +35,11 @@ static int run_task(Stream *stream, Task *task) {
     if (stream->aborted) return ACL_SUCCESS;
     if (matches(fault.failing_kernel, task->name))
         return sim_fail(ACL_ERROR_RT_AICORE_EXCEPTION, "kernel %s hit an exception in the AI core", task->name);
-    if (strcmp(task->name, "event")) delay();
-    return task->run(task->payload);
+    if (strcmp(task->name, "event") && strcmp(task->name, "mark")) delay();
+    int64_t start = sim_wall_clock();
+    int code = task->run(task->payload);
+    if (!code) tell_kernel(stream, task, start);
+    return code;
 }
 
 const char *aclGetRecentErrMsg(void);
@@ -129,7 +132,7 @@ void wake_streams(void) {
 EXPORT int sim_enqueue(aclrtStream given, const char *name, TaskFunction run, void *payload, void (*drop)(void *)) {
     Stream *stream = stream_or_default(given);
     Task *task = malloc(sizeof *task);
-    *task = (Task){name, run, payload, drop, NULL};
+    *task = (Task){name, run, payload, drop, newest_api, NULL};
     pthread_mutex_lock(&stream->lock);
     if (stream->last)
         stream->last->next = task;
@@ -214,7 +217,11 @@ EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *id) {
 
 EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout) {
     int code = need_device();
-    return code ? code : drain(stream_or_default(stream), timeout);
+    if (code) return code;
+    int64_t start = sim_api_begin();
+    code = drain(stream_or_default(stream), timeout);
+    sim_api_end("", "aclrtSynchronizeStreamWithTimeout", start);
+    return code;
 }
 
 EXPORT aclError aclrtSynchronizeStream(aclrtStream stream) { return aclrtSynchronizeStreamWithTimeout(stream, -1); }

@@ -40,9 +40,8 @@ fallbacks: dict[str, Callable[[OpSpec, tuple[Any, ...]], Any]] = {}
 
 def load(device_type: str) -> None:
     """Register the kernels of a device; does nothing for a device without code of its own, and for the second time."""
-    name = MODULES.get(device_type)
-    if name is not None:
-        import_module(name)
+    if device_type not in loaded and device_type in MODULES:  # the first, since it is asked for each op of a device
+        import_module(MODULES[device_type])
 
 
 def available(device_type: str) -> bool:

@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import partial
 from time import perf_counter_ns as clock
@@ -72,6 +72,8 @@ __all__ = [
     "RUNTIME",
     "SCOPE",
     "STEP",
+    "ActivityRecords",
+    "DeviceActivities",
     "DeviceListener",
     "DeviceTiming",
     "InputOutline",
@@ -398,13 +400,52 @@ class DeviceTiming(NamedTuple):
     """Reads when work ran on a device. A device's code puts one into `device_timings`.
 
     `new_event()` makes a mark with `record(stream)` and, once the device has passed it, `timestamp_ns()` and, in milliseconds,
-    `elapsed_time(end)`, which may be the finer of the two; `synchronize(index)` waits for a device;
-    `host_offset_ns(clock, stream)` is what to add to a timestamp to get the host's clock.
+    `elapsed_time(end)`, which may be the finer of the two; `synchronize(index)` waits for a device. `host_offset_ns(clock,
+    index, patient)` is what to add to a timestamp now to get the host's clock, or None if the device does not answer at once
+    and the caller is not `patient`. `used_devices()` are those that work was put on, `properties(index)` what traces tell of
+    one. `activities()` is the device's own account of what it runs; RuntimeError where it has none.
     """
 
     new_event: Callable[[], Any]
     synchronize: Callable[[int], None]
-    host_offset_ns: Callable[[Callable[[], int], Any], int]
+    host_offset_ns: Callable[[Callable[[], int], int, bool], int | None]
+    used_devices: Callable[[], list[int]]
+    properties: Callable[[int], dict[str, Any]]
+    activities: Callable[[], DeviceActivities]
+
+
+class ActivityRecords(NamedTuple):
+    """What a device tells of itself, as columns: arrays of numbers, lists of texts. Times are those of `time.time_ns()`.
+
+    `kernels` and `collectives` have device, stream, start, end, correlation, name and details, a dictionary each; `calls` of
+    the driver have thread, start, end, correlation and name; `ranges` of devices have device, stream, start, end and name. Work
+    and the call that launched it have one correlation number, which may come again later. `notes` say what is missing.
+    """
+
+    kernels: dict[str, Any]
+    collectives: dict[str, Any]
+    calls: dict[str, Any]
+    ranges: dict[str, Any]
+    notes: list[str]
+
+
+class DeviceActivities(Protocol):
+    """A device's own account of what it runs, from start() to stop(). `nbytes` is the memory it takes."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def drop_before(self, time_ns: int) -> None:
+        """Forget what ended before a time of `time.time_ns()`, as far as memory can be given back by that."""
+
+    def start(self) -> None:
+        """Begin; RuntimeError where that is refused."""
+
+    def stop(self, streams: Sequence[Any], is_lost: bool = False) -> ActivityRecords:
+        """End, and return what was told, of these streams, which have nothing to do any more, and of others that are lost."""
+
+    def withdraw(self) -> None:
+        """End without a result."""
 
 
 class _EveryDeviceListener:

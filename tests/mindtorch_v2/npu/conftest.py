@@ -62,6 +62,21 @@ def on_host(npu: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 @pytest.fixture
+def by_events(npu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has kernels recorded by pairs of events, as where there is no libmspti."""
+    from mindtorch_v2._dispatch import observer
+    from mindtorch_v2.profiler.recording import device
+
+    def refuse() -> Any:
+        raise RuntimeError("the test forbids it")
+
+    timing = observer.device_timing("npu")
+    assert timing is not None
+    monkeypatch.setitem(observer.device_timings, "npu", timing._replace(activities=refuse))
+    monkeypatch.setattr(device, "_told", {"the test forbids it"})
+
+
+@pytest.fixture
 def in_process(simulator: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs Python code on the simulator in a process of its own, where a driver can be loaded anew.
 

@@ -10,8 +10,8 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import ProfilerActivity, load, profile, schedule, supported_activities
-from mindtorch_v2.profiler.analysis.device.summary import copy_groups
-from mindtorch_v2.profiler.recording import device
+from mindtorch_v2.profiler.analysis.device.summary import copy_groups, device_summaries
+from mindtorch_v2.profiler.recording import device_columns
 
 from .models import MODELS, losses
 
@@ -25,7 +25,10 @@ def trained(model, steps=3, **options):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_kernels_of_a_stream_follow_each_other_and_their_launches_and_add_up(npu, model):
+@pytest.mark.parametrize("source", ["events", "mspti"])
+def test_kernels_of_a_stream_follow_each_other_and_their_launches_and_add_up(npu, request, source, model):
+    if source == "events":
+        request.getfixturevalue("by_events")
     prof = trained(model)
     store = prof.profiler.store
     rows = np.flatnonzero(store.device_type != 0)
@@ -42,7 +45,7 @@ def test_kernels_of_a_stream_follow_each_other_and_their_launches_and_add_up(npu
     assert sum(row.self_device_time_total for row in averages if row.device_type == "CPU") == pytest.approx(whole)
 
 
-def test_ops_know_their_kernels(npu):
+def test_ops_know_their_kernels(npu, by_events):
     x, w = torch.ones(4, 8, device="npu"), torch.ones(8, 2, device="npu")
     with profile(activities=BOTH) as prof:
         (x @ w).relu()
@@ -59,13 +62,13 @@ def test_ops_know_their_kernels(npu):
 
 
 @pytest.mark.parametrize("activity", [ProfilerActivity.NPU, ProfilerActivity.PrivateUse1, ProfilerActivity.CUDA])
-def test_every_name_of_the_device_activity_works(npu, activity):
+def test_every_name_of_the_device_activity_works(npu, by_events, activity):
     with profile(activities=[ProfilerActivity.CPU, activity]) as prof:
         torch.ones(3, device="npu") + 1
     assert "Adds" in {event.name for event in prof.events()}
 
 
-def test_an_npu_in_use_is_recorded_unless_asked_otherwise(npu):
+def test_an_npu_in_use_is_recorded_unless_asked_otherwise(npu, by_events):
     torch.npu.init()
     assert ProfilerActivity.PrivateUse1 in supported_activities()
     with profile() as prof:
@@ -103,6 +106,8 @@ def test_trace_has_lanes_and_arrows(npu, tmp_path):
     arrows = [e for e in events if e.get("cat") == "ac2g"]
     assert {e["ph"] for e in arrows} == {"s", "f"}
     copies = [e for e in events if e.get("cat") == "gpu_memcpy"]
+    assert all({"device", "stream", "correlation", "bytes"} <= e["args"].keys() for e in copies)
+    assert all(e["args"]["memory bandwidth (GB/s)"] > 0 for e in copies if e["dur"])
     assert {e["name"] for e in copies} >= {"Memcpy DtoH"}
 
 
@@ -135,7 +140,7 @@ def test_device_memory(npu):
     assert store.mem_bytes[store.mem_device_type != 0].sum() == 0
 
 
-def test_nothing_waits_for_the_device_before_stop(npu):
+def test_nothing_waits_for_the_device_before_stop(npu, by_events):
     """Launches return while the device works: recording adds events to the stream and no synchronization."""
     x = torch.ones(256, 256, device="npu")
     torch.npu.synchronize()
@@ -172,6 +177,67 @@ def test_two_streams_have_two_lanes(npu):
 def test_blocks_are_told_apart_by_their_device_and_in_order_of_time():
     columns = {}
     rows = [(5, 512, 0x1000, 7, 0), (5, -512, 0x1000, 7, 0), (6, 512, 0x1000, 7, 0), (7, -512, 0x1000, 7, 1)]
-    device._add_memory(columns, rows, {7: 0})
+    device_columns.add_memory(columns, rows, {7: 0})
     assert columns["mem_bytes"].tolist() == [512, -512, 512]  # what device 1 let go of was given out before
     assert columns["mem_device_index"].tolist() == [0, 0, 0]
+
+
+def test_traces_name_the_device(npu, tmp_path):
+    x = torch.ones(3, device="npu")
+    with profile(activities=BOTH) as prof:
+        x + 1
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    (device,) = (each for each in json.loads((tmp_path / "t.json").read_text())["deviceProperties"] if each["id"] == 0)
+    assert device["name"] == torch.npu.get_device_name(0)
+    assert device["totalGlobalMem"] == torch.npu.mem_get_info(0)[1]
+    assert device_summaries(load(tmp_path / "t.json").store)[0].name == device["name"]
+
+
+@pytest.mark.parametrize("source", ["events", "mspti"])
+def test_a_ring_keeps_the_newest_launches(npu, request, source):
+    if source == "events":
+        request.getfixturevalue("by_events")
+    x = torch.ones(3, device="npu")
+    with profile(activities=BOTH, max_memory_mb=0.1, mode="ring") as prof:
+        for _ in range(300):
+            x + 1
+        prof._retention.flush()
+        x * 2
+    store = prof.profiler.store
+    work = np.flatnonzero(store.is_work)
+    assert 0 < len(work) < 301
+    assert prof.dropped_events > 0
+    assert (store.launcher[work] >= 0).all()
+    assert "Muls" in store.names[store.name[work[np.argmax(store.end[work])]]]
+    with pytest.raises(NotImplementedError, match="for a device use mode='ring'"):
+        profile(activities=BOTH, max_memory_mb=1, mode="aggregate")
+
+
+def test_drift_of_the_clock_is_followed_while_recording(in_process):
+    code = """
+        import time
+        from mindtorch_v2.profiler.recording import device_clock
+        import mindtorch_v2 as torch
+        from mindtorch_v2._dispatch import observer
+
+        x = torch.ones(3, device="npu")
+        timing = observer.device_timing("npu")
+        clock = device_clock.DeviceClock(time.perf_counter_ns, timing)
+        clock.compare(0)
+        marks = []
+        for _ in range(4):
+            time.sleep(0.02)
+            mark = timing.new_event()
+            before = time.perf_counter_ns()
+            mark.record(torch.npu.current_stream())
+            torch.npu.synchronize()
+            marks.append((before, mark, time.perf_counter_ns()))
+            clock.compare(0, patient=True)
+        error = [max(before - host, host - after, 0) for before, mark, after in marks
+                 for host in [clock.host_time(0, mark.timestamp_ns())]]
+        first = clock._offsets[0][0][1]
+        last = clock._offsets[0][-1][1]
+        print(max(error) < 2_000_000, last - first < -5_000_000)
+    """
+    run = in_process(code, ASCEND_SIM_FAULT="drift:100000")  # a tenth too fast
+    assert run.stdout == "True True\n", run.stdout + run.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from ..._dispatch import backends, observer
 from ..._dispatch.dispatcher import prepare
 from ..._dispatch.registry import OpSpec
 from . import events, fallback, memory, streams, tensors
-from .devices import current_device
+from .devices import current_device, device_name, memory_info
 from .driver import why_unavailable
 from .placement import home
 
@@ -33,14 +34,31 @@ def run(op: OpSpec, args: tuple[Any, ...]) -> Any:
     return tensors.view(views, source)
 
 
+def _host_offset_ns(clock: Callable[[], int], index: int, patient: bool) -> int | None:
+    return events.host_offset_ns(clock, streams.clock_stream(index), patient)
+
+
+def _properties(index: int) -> dict[str, Any]:
+    return {"id": index, "name": device_name(index), "totalGlobalMem": memory_info(index)[1]}
+
+
+def _activities() -> observer.DeviceActivities:
+    from . import mspti  # here, because a process that is not profiled must not load its library
+
+    return mspti.Activities()
+
+
 backends.fallbacks["npu"] = run
-backends.loaded["npu"] = backends.Backend(
-    current_device, tensors.upload, tensors.download, memory.pinned_copy, memory.is_pinned
-)
 observer.device_timings["npu"] = observer.DeviceTiming(
     # Only the host waits for them: marks that streams can wait for are few, and recording one more blocks.
     partial(events.Event, enable_timing=True, waitable=False),
     streams.synchronize,
-    events.host_offset_ns,
+    _host_offset_ns,
+    streams.used_devices,
+    _properties,
+    _activities,
 )
 set_accelerator("npu")
+backends.loaded["npu"] = backends.Backend(  # last, since it says that all is there
+    current_device, tensors.upload, tensors.download, memory.pinned_copy, memory.is_pinned
+)

@@ -15,7 +15,7 @@ from .signatures import EVENT_CAPTURE_STREAM_PROGRESS, EVENT_RECORDED_COMPLETE, 
 # Gives this thread's current stream; streams.py, which builds on this file, sets it.
 current_stream: Callable[[], Any] = None  # type: ignore[assignment]
 
-_MOST_SPINS = 100_000
+_MOST_SPINS, _FEW_SPINS = 100_000, 200
 
 # Handles of events that are over, by (device, flags), for reuse: creating one costs a driver call.
 _spare: dict[tuple[int, int], list[int]] = {}
@@ -120,22 +120,24 @@ def release_spare_events() -> None:
             _destroy(handles.pop())
 
 
-def host_offset_ns(clock: Callable[[], int], stream: Any, tries: int = 8) -> int:
+def host_offset_ns(clock: Callable[[], int], stream: Any, patient: bool = True, tries: int = 8) -> int | None:
     """What to add to `timestamp_ns` of a device to get the host's `clock`, found on a stream with nothing to do.
 
     A mark was passed between two readings of the host's clock, the second taken as soon as the device tells so: waiting in the
-    driver would add the time to wake up. All tries bracket the same offset, so that it lies where they overlap.
+    driver would add the time to wake up. All tries bracket the same offset, so that it lies where they overlap. None if the
+    device does not tell soon and the caller is not `patient`.
     """
-    stream.synchronize()
     low, high = -(1 << 63), 1 << 63
     for _ in range(tries):
         mark = Event(enable_timing=True, waitable=False)
         start = clock()
         mark.record(stream)
-        for _ in range(_MOST_SPINS):
+        for _ in range(_MOST_SPINS if patient else _FEW_SPINS):
             if mark.query():
                 break
         else:
+            if not patient:
+                return None
             mark.synchronize()  # raises if the device hangs
         end = clock()
         passed = mark.timestamp_ns()  # cut off to whole microseconds

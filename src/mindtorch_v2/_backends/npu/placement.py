@@ -13,15 +13,15 @@ from . import tensors
 _INDEXING = ("index", "index_put", "index_put_", "_index_put_impl_")
 
 
-def home(op: OpSpec, args: tuple[Any, ...]) -> int:
+def home(op: OpSpec, args: tuple[Any, ...], among: list[Tensor] | None = None) -> int:
     """The index of the device that an op's tensors are on, or that it was asked to make one on.
 
     Tensors of two devices are an error, as in torch, except that a CPU tensor without dims counts as a number and that
-    indices may be on the CPU.
+    indices may be on the CPU. `among` are the tensors among the arguments, where they are known.
     """
     first: Tensor | None = None
     others: list[Tensor] = []
-    for value in tensors_among(args):
+    for value in tensors_among(args) if among is None else among:
         if not value._keys & NPU:
             others.append(value)
         elif first is None:

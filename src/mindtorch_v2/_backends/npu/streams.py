@@ -92,6 +92,7 @@ _kept_lock = threading.RLock()
 _default: dict[int, Stream] = {}
 _pools: dict[int, list[Stream]] = {}
 _taken: dict[int, int] = {}
+_for_clocks: dict[int, Stream] = {}
 
 
 def _make(device: int) -> Stream:
@@ -125,6 +126,22 @@ def default_stream(device: int | None = None) -> Stream:
     return stream
 
 
+def clock_stream(device: int) -> Stream:
+    """A stream that never has anything to do, so that a mark in it is passed at once: to compare clocks."""
+    stream = _for_clocks.get(device)
+    if stream is None:
+        with _lock:
+            stream = _for_clocks.get(device)
+            if stream is None:
+                stream = _for_clocks[device] = _make(device)
+    return stream
+
+
+def used_devices() -> list[int]:
+    """The devices that have a stream for work."""
+    return sorted({*_default, *_pools})
+
+
 def current_stream(device: int | None = None) -> Stream:
     """The stream that this thread's work on a device goes to."""
     index = current_device() if device is None else device
@@ -138,7 +155,7 @@ def set_current_stream(stream: Stream) -> None:
 
 def streams_of(device: int) -> list[Stream]:
     """Every stream of a device that was made so far."""
-    return [*([_default[device]] if device in _default else []), *_pools.get(device, [])]
+    return [*(kind[device] for kind in (_default, _for_clocks) if device in kind), *_pools.get(device, [])]
 
 
 def synchronize(device: int | None = None) -> None:
@@ -166,6 +183,7 @@ def destroy_streams(device: int) -> None:
             driver().call(name, stream.handle)
         stream.handle = 0  # a Stream that is still referenced means CANN's default stream, not a dangling handle
     _default.pop(device, None)
+    _for_clocks.pop(device, None)
     _pools.pop(device, None)
     _taken.pop(device, None)
     _thread.current.pop(device, None)

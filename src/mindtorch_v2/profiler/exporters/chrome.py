@@ -113,7 +113,10 @@ class _TraceWriter:
 
     def _head(self, metadata: Mapping[str, str], brief: bool) -> bytes:
         store = self.store
-        fields: dict[str, str] = {"schemaVersion": "1", "deviceProperties": "[]"}
+        fields: dict[str, str] = {
+            "schemaVersion": "1",
+            "deviceProperties": dumps(store.options.get("device_properties") or []),
+        }
         if not brief and store.trace_id is not None:
             fields["trace_id"] = dumps(store.trace_id)
         fields.update({flag: "1" for flag in _FLAGS if store.options.get(flag)})
@@ -290,10 +293,12 @@ class _TraceWriter:
         order = np.argsort(store.start[rows], kind="stable")
         rows, ends = rows[order], ends[order]
         idents = np.array([thread.ident for thread in store.threads], np.int64)
+        # Some viewers know flows by their number alone: those of launches come first.
+        before = 0 if self.devices is None else self.devices.last_flow
         pieces: list[Piece] = [
             b'{"ph": ',
             where(~ends, Words(11, [(0, b'"s", "id": ')]), b'"f", "bp": "e", "id": '),
-            number(np.tile(np.arange(1, count + 1), 2)[order]),
+            number(np.tile(np.arange(before + 1, before + count + 1), 2)[order]),
             b', "pid": %d, "tid": ' % store.pid,
             number(idents[store.tid[rows]]),
             b', "ts": ',

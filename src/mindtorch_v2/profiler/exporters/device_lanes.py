@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -109,34 +110,54 @@ class DeviceLanes:
         return texts
 
     def flows(self) -> bytes:
-        """Flows from each launch to the device row."""
+        """Flows from each launch to the device's work. A flow has one start and one end."""
+        store, work, calls = self.store, self._reached, self._calls
+        started = calls >= 0
+        tids = np.where(started, store.tid[calls], store.launch_tid[work])
+        times = np.where(started, store.start[calls], store.launch_ns[work])
+        begins = self._ends(b"s", self._flow_ids, np.full(len(work), store.pid), tids, times)
+        return begins + self._ends(b"f", self._flow_ids, self.device[work], store.tid[work], store.start[work])
+
+    @cached_property
+    def _reached(self) -> NDArray[np.intp]:
+        """Work whose launch is known, by the call or by its time, in order of time."""
         store = self.store
         work = np.flatnonzero(store.is_work & self._in_trace)
-        calls = np.flatnonzero((store.kind == observer.RUNTIME) & (store.correlation >= 0) & self._in_trace)
-        starts_with_call = np.isin(store.correlation[work], store.correlation[calls]) & (store.correlation[work] >= 0)
-        called, other = work[starts_with_call], work[~starts_with_call]
-        calls = calls[np.isin(store.correlation[calls], store.correlation[called])]
+        work = work[np.argsort(store.start[work], kind="stable")]
+        known = np.isin(store.correlation[work], store.correlation[self._launching]) & (store.correlation[work] >= 0)
         # Without a call of the runtime, a flow starts inside the op, at the time of the launch.
-        other = other[(store.launch_ns[other] >= 0) & (store.launch_tid[other] >= 0)]
-        free = int(store.correlation.max(initial=0)) + 1
-        others_id = np.where(store.correlation[other] >= 0, store.correlation[other], free + np.arange(len(other)))
-        _, once = np.unique(others_id, return_index=True)
-        begins = self._ends(
-            b"s",
-            np.concatenate([store.correlation[calls], others_id[once]]),
-            np.full(len(calls) + len(once), store.pid),
-            np.concatenate([store.tid[calls], store.launch_tid[other[once]]]),
-            np.concatenate([store.start[calls], store.launch_ns[other[once]]]),
-        )
-        reached = np.concatenate([called, other])
-        finishes = self._ends(
-            b"f",
-            np.concatenate([store.correlation[called], others_id]),
-            self.device[reached],
-            store.tid[reached],
-            store.start[reached],
-        )
-        return begins + finishes
+        return work[known | ((store.launch_ns[work] >= 0) & (store.launch_tid[work] >= 0))]
+
+    @cached_property
+    def _launching(self) -> NDArray[np.intp]:
+        """The calls of the runtime with a correlation number, in order of it."""
+        store = self.store
+        calls = np.flatnonzero((store.kind == observer.RUNTIME) & (store.correlation >= 0) & self._in_trace)
+        return calls[np.argsort(store.correlation[calls], kind="stable")]
+
+    @cached_property
+    def _calls(self) -> NDArray[np.intp]:
+        """The call that launched each piece of work that is reached, or -1."""
+        wanted, numbers = self.store.correlation[self._reached], self.store.correlation[self._launching]
+        if not len(numbers):
+            return np.full(len(wanted), -1, np.intp)
+        place = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+        return np.where((wanted >= 0) & (numbers[place] == wanted), self._launching[place], -1)
+
+    @cached_property
+    def _flow_ids(self) -> NDArray[np.int64]:
+        """The number of each flow: the correlation number, and for a call's further kernels a number that is free."""
+        numbers = self.store.correlation[self._reached].astype(np.int64)
+        own = np.zeros(len(numbers), np.bool_)
+        own[np.unique(numbers, return_index=True)[1]] = True
+        others = ~(own & (numbers >= 0))
+        numbers[others] = int(self.store.correlation.max(initial=0)) + 1 + np.arange(int(others.sum()))
+        return numbers
+
+    @property
+    def last_flow(self) -> int:
+        """The largest number of a flow."""
+        return int(self._flow_ids.max(initial=0))
 
     def _ends(self, phase: bytes, ids: NDArray[Any], pids: NDArray[Any], tids: NDArray[Any], times: NDArray[np.int64]) -> bytes:
         count = len(ids)

@@ -1,56 +1,46 @@
-"""Records what runs on a device: each launch gets a pair of timed events, which are read when the recording ends.
+"""Records what runs on a device, read when the recording ends: nothing waits for the device before that.
 
-Nothing waits for the device before that. Then its clock is compared with the host's, and every kernel, copy and fill
-becomes a row on the lane of its stream, beside the host's call that launched it.
+Kernels are told by the device itself where it does (see `observer.DeviceActivities`). Copies and fills, and without that
+kernels too, get a pair of timed events around the call that launches them. Then everything becomes a row on the lane of its
+stream, beside the host's call that launched it.
 """
 
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import accumulate
 from threading import get_native_id
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from ..._dispatch import observer
-from .._io.strict_json import dumps
 from ..store.store import RowDetails, ThreadInfo
+from .device_clock import DeviceClock, WallClock
+from .device_columns import Rows, add_memory
+from .device_join import APART_NS, Call, Launch, Launched, Work, join
 
-NPU = 20  # torch's number of the device type PrivateUse1
 _KINDS = {"kernel": observer.KERNEL, "copy": observer.COPY, "fill": observer.FILL}
-_CALLS = {"kernel": "aclnn{}", "copy": "aclrtMemcpyAsync", "fill": "aclrtMemsetAsync"}
 _NAMES = {"kernel": "{}", "copy": "Memcpy {}", "fill": "Memset"}
-
-
-class _Launch(NamedTuple):
-    kind: str
-    name: str
-    thread: int
-    stream: Any
-    began: int
-    first: Any
-    nbytes: int
-
-
-class _Done(NamedTuple):
-    launch: _Launch
-    returned: int
-    last: Any
+_LAUNCH_BYTES, _BLOCK_BYTES = 600, 250  # of memory that a launch takes, with its marks, and a block that is noted
+_told: set[str] = set()  # why kernels are recorded by events, each said once
 
 
 class DeviceRecorder:
-    """A device listener between start() and stop(); then `rows` has what ran on the NPU."""
+    """A device listener between start() and stop(); then `add_to_columns` has what ran on the NPU."""
 
     def __init__(self, clock: Callable[[], int], with_memory: bool) -> None:
         self._clock = clock
         self._with_memory = with_memory
-        self._done: list[_Done] = []
+        self._pending: list[Launched] = []
         self._memory: list[tuple[int, int, int, int, int]] = []
-        self.rows: list[tuple[Any, ...]] = []
-        self.lost = 0
-        self._launches = 0  # of windows before this one
+        self._activities: observer.DeviceActivities | None = None
+        self._ended: int | None = None
+        self.launched: list[Launched] = []
+        self.work: list[Work] = []
+        self.calls: list[Call] = []
+        self._notes: list[str] = []
 
     # ------------------------------------------------------------------ while recording
 
@@ -59,25 +49,65 @@ class DeviceRecorder:
         timing = observer.device_timing("npu")
         assert timing is not None
         self._timing = timing
+        self._device_clock = DeviceClock(self._clock, timing)
+        self._ended = None
+        try:
+            activities = timing.activities()
+            activities.start()
+        except RuntimeError as error:
+            self._activities = None
+            if str(error) not in _told:
+                _told.add(str(error))
+                warnings.warn(f"kernels are recorded by pairs of events, one for each call: {error}", UserWarning, stacklevel=2)
+        else:
+            self._activities = activities
+            self._wall_clock = WallClock(self._clock)
+        self._began = self._clock()
+        for index in timing.used_devices():
+            self._device_clock.compare(index)
         observer.add_device_listener(self)
 
-    def launch_started(self, kind: str, name: str, stream: Any, nbytes: int) -> _Launch:
-        """Put the first of two marks into the stream."""
+    def launch_started(self, kind: str, name: str, stream: Any, nbytes: int) -> Launch:
+        """Put the first of two marks into the stream, unless the device itself tells of the launch."""
+        if kind == "kernel" and self._activities is not None:
+            return Launch(kind, name, get_native_id(), stream, self._clock(), None, nbytes)
         first = self._timing.new_event()
         began = self._clock()
         first.record(stream)
-        return _Launch(kind, name, get_native_id(), stream, began, first, nbytes)
+        return Launch(kind, name, get_native_id(), stream, began, first, nbytes)
 
-    def launch_ended(self, started: _Launch) -> None:
+    def launch_ended(self, started: Launch) -> None:
         """Put the second mark behind it."""
-        last = self._timing.new_event()
-        last.record(started.stream)
-        self._done.append(_Done(started, self._clock(), last))
+        last = None
+        if started.first is not None:
+            last = self._timing.new_event()
+            last.record(started.stream)
+        now = self._clock()
+        self._pending.append(Launched(started, now, last))
+        if self._device_clock.is_due(started.stream.device_index, now):
+            self._device_clock.compare(started.stream.device_index)
 
     def memory_changed(self, block: Any, change: int) -> None:
         """Note the block, for a recording of memory."""
         if self._with_memory:
             self._memory.append((self._clock(), change, block.address, get_native_id(), block.device_index))
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the launches take that were recorded so far, and what the device told of them."""
+        told = 0 if self._activities is None else self._activities.nbytes
+        return _LAUNCH_BYTES * len(self._pending) + _BLOCK_BYTES * len(self._memory) + told
+
+    def drop_before(self, until: int) -> int:
+        """Forget what was done before a time; returns how many launches that were."""
+        old = bisect_left(self._pending, until, key=lambda each: each.returned)
+        if old:
+            self._began = max(self._began, self._pending[old - 1].returned)
+        del self._pending[:old]
+        del self._memory[: bisect_left(self._memory, until, key=lambda row: row[0])]
+        if self._activities is not None:
+            self._activities.drop_before(self._wall_clock.wall_time(until))
+        return old
 
     # ------------------------------------------------------------------ after the recording
 
@@ -87,45 +117,92 @@ class DeviceRecorder:
         If that is interrupted, stop() can be called again.
         """
         self.withdraw()
-        rows: list[tuple[Any, ...]] = []
-        lost = 0
-        offsets: dict[int, int] = {}
-        failed: set[int] = set()  # a device that hangs is waited for once, not once for each launch
-        floor: dict[Any, int] = {}
-        # From 1: Kineto, CUPTI and MSPTI mean "none" by 0.
-        for number, (launch, returned, last) in enumerate(self._done, self._launches + 1):
+        if self._activities is None and not self._pending:
+            return
+        failed = self._synchronize()
+        work: list[Work] = []
+        if self._activities is not None:
+            streams = {each.launch.stream for each in self._pending if each.launch.stream.device_index not in failed}
+            records = self._activities.stop([*streams], bool(failed))
+            self._wall_clock.compare()
+            told = join(self._pending, records, self._wall_clock.host_times, self._began, self._ended)
+            work, self.calls = told.work, told.calls
+            self._notes += told.notes
+        work += self._timed(failed, work)
+        self.work, self.launched, self._pending = work, self._pending, []
+        self._activities = None
+
+    def _synchronize(self) -> set[int]:
+        """Wait for the devices and compare clocks a last time; returns those that failed."""
+        failed = set()
+        for index in sorted({each.launch.stream.device_index for each in self._pending}):
+            try:
+                self._timing.synchronize(index)
+                self._device_clock.compare(index, patient=True)
+            except RuntimeError as error:
+                failed.add(index)
+                warnings.warn(f"the device no longer tells when its work ran: {error}", RuntimeWarning, stacklevel=3)
+        return failed
+
+    def _timed(self, failed: set[int], told: list[Work]) -> list[Work]:
+        """What has a pair of events. A stream's work keeps its order, whatever the clocks' error."""
+        lanes = _lanes_of(told)
+        floor: dict[tuple[int, int], int] = {}
+        work, lost = [], 0
+        for at, (launch, _, last) in enumerate(self._pending):
+            if launch.first is None:
+                continue
             stream = launch.stream
             if stream.device_index in failed:
                 lost += 1
                 continue
             try:
-                if stream.device_index not in offsets:
-                    self._timing.synchronize(stream.device_index)
-                    offsets[stream.device_index] = self._timing.host_offset_ns(self._clock, stream)
-                offset = offsets[stream.device_index]
-                start = launch.first.timestamp_ns() + offset
+                start = self._device_clock.host_time(stream.device_index, launch.first.timestamp_ns())
                 # The time between two marks is told in steps of some 20 ns, that of a mark in microseconds.
-                length = round(launch.first.elapsed_time(last) * 1e6)
+                length = max(round(launch.first.elapsed_time(last) * 1e6), 0)
             except RuntimeError as error:
                 if not lost:
-                    warnings.warn(f"the device no longer tells when its work ran: {error}", RuntimeWarning, stacklevel=2)
-                if stream.device_index not in offsets:
-                    failed.add(stream.device_index)
+                    warnings.warn(f"the device no longer tells when its work ran: {error}", RuntimeWarning, stacklevel=3)
                 lost += 1
                 continue
-            # The device counts microseconds and the clocks are compared with an error of a few: no kernel runs before it was
-            # launched, nor before the one ahead of it in its stream was done.
-            start = max(start, launch.began, floor.get(stream, 0))
-            end = floor[stream] = start + max(length, 0)
-            rows.append((launch, returned, number, start, end))
-        self.rows += rows
-        self.lost += lost
-        self._launches += len(self._done)
-        self._done = []
+            place = stream.device_index, stream.number
+            low, high = lanes[place].gap(at) if place in lanes else (0, None)
+            low = max(low, launch.began, floor.get(place, 0))
+            if high is not None:
+                high = max(high, low)
+                start, length = min(start, high - length), min(length, high - low)
+            start = max(start, low)
+            end = start + length
+            floor[place] = end + APART_NS
+            name, details = _NAMES[launch.kind].format(launch.name), {}
+            if launch.kind != "kernel":
+                details = {"bytes": launch.nbytes}
+                if end > start:
+                    details["memory bandwidth (GB/s)"] = launch.nbytes / (end - start)
+            work.append(Work(_KINDS[launch.kind], name, *place, start, end, at, details))
+        if lost:
+            self._notes.append(f"the device did not tell when {lost} of {len(self._pending)} launches ran")
+        return work
+
+    def take_notes(self) -> list[str]:
+        """What the device did not tell, once."""
+        notes, self._notes = self._notes, []
+        return notes
 
     def withdraw(self) -> None:
         """Listen no longer."""
         observer.remove_device_listener(self)
+        if self._ended is None:
+            self._ended = self._clock()
+
+    @property
+    def properties(self) -> list[dict[str, Any]]:
+        """What traces tell of the devices that are in use."""
+        found = []
+        for index in self._timing.used_devices():
+            with suppress(RuntimeError):  # a device that is lost tells nothing of itself
+                found.append(self._timing.properties(index))
+        return found
 
     def add_to_columns(
         self,
@@ -137,94 +214,41 @@ class DeviceRecorder:
     ) -> None:
         """Add rows to the columns of a recording: the host's calls, and the device's work on a lane for each stream.
 
-        `name` and `detail` give the numbers of a name and of what else is told of a row: a copy's or fill's bytes.
+        `name` and `detail` give the numbers of a name and of what else is told of a row.
         """
         numbers = {thread.ident: number for number, thread in enumerate(threads)}
-        lanes: dict[Any, int] = {}
-        device_columns: dict[str, list[int]] = {
-            c: []
-            for c in (
-                "name",
-                "kind",
-                "tid",
-                "start",
-                "end",
-                "device_type",
-                "device_index",
-                "correlation",
-                "launch_tid",
-                "launch_ns",
-                "details",
-            )
-        }
-        for launch, returned, number, start, end in self.rows:
-            host = numbers.get(launch.thread)
-            if host is None:  # a thread that is not recorded
-                continue
-            if launch.stream not in lanes:
-                lanes[launch.stream] = len(threads)
-                threads.append(ThreadInfo(launch.stream.number, f"stream {launch.stream.number}"))
-            call, text = _CALLS[launch.kind].format(launch.name), _NAMES[launch.kind].format(launch.name)
-            _append(device_columns, name(call), observer.RUNTIME, host, launch.began, returned, 0, -1, number, -1, -1, -1)
-            details = -1 if launch.kind == "kernel" else detail(RowDetails("", dumps({"bytes": launch.nbytes})))
-            _append(
-                device_columns,
-                name(text),
-                _KINDS[launch.kind],
-                lanes[launch.stream],
-                start,
-                end,
-                NPU,
-                launch.stream.device_index,
-                number,
-                host,
-                launch.began,
-                details,
-            )
-        self._add_rows(columns, {c: np.array(values, np.int64) for c, values in device_columns.items()}, step_of)
+        rows = Rows(threads, name, detail)
+        first = 1  # Kineto, CUPTI and MSPTI mean "none" by 0
+        rows.add_launches(self.launched, first)
+        rows.add_calls(self.calls, first + len(self.launched))
+        rows.add_work(self.work, self.launched, first)
+        rows.add_to(columns, step_of)
         if self._memory:
-            _add_memory(columns, self._memory, numbers)
-
-    def _add_rows(
-        self, columns: dict[str, Any], device_columns: dict[str, NDArray[np.int64]], step_of: Callable[[Any], Any]
-    ) -> None:
-        count, before = len(device_columns["start"]), len(columns["start"])
-        if not count:
-            return
-        device_columns["step"] = step_of(
-            np.where(device_columns["launch_ns"] >= 0, device_columns["launch_ns"], device_columns["start"])
-        )
-        for column in {*columns, *device_columns}:
-            if column.startswith("mem_"):
-                continue
-            missing = 0 if column in ("device_type", "flops") else -1
-            old, new = columns.get(column, missing), device_columns.get(column, np.int64(missing))
-            columns[column] = np.concatenate([np.broadcast_to(old, before), np.broadcast_to(new, count)])
+            add_memory(columns, self._memory, numbers)
 
 
-def _append(columns: dict[str, list[int]], *values: int) -> None:
-    for column, value in zip(columns.values(), values, strict=True):
-        column.append(value)
+class _Lane:
+    """The work of a stream whose times are known, by the place of its launch."""
+
+    def __init__(self, work: list[Work]) -> None:
+        work.sort(key=lambda each: each.launch)
+        self._launches = [each.launch for each in work]
+        self._ends = [0, *accumulate((each.end for each in work), max)]
+        self._starts = [*accumulate((each.start for each in reversed(work)), min)]
+
+    def gap(self, launch: int) -> tuple[int, int | None]:
+        """When the work launched before was done, and when that launched later began."""
+        place = bisect_left(self._launches, launch)
+        later = len(self._launches) - place
+        return self._ends[place] + APART_NS, self._starts[later - 1] - APART_NS if later else None
 
 
-def _add_memory(columns: dict[str, Any], rows: list[tuple[int, int, int, int, int]], threads: dict[int, int]) -> None:
-    """Add allocations and frees. As on the CPU, the free of a block from before the recording is left out."""
-    known: set[tuple[int, int]] = set()
-    kept = []
-    for time, amount, address, ident, index in sorted(rows, key=lambda row: row[0]):
-        tid = threads[ident if ident in threads else next(iter(threads))]
-        if amount > 0:
-            known.add((index, address))
-        elif (index, address) not in known:
-            continue
-        else:
-            known.remove((index, address))
-        kept.append((time, amount, address, tid, NPU, index))
-    names = ("mem_time", "mem_bytes", "mem_addr", "mem_tid", "mem_device_type", "mem_device_index")
-    before = len(columns.get("mem_time", ()))
-    for name, values in zip(names, np.array(kept, np.int64).reshape(-1, len(names)).T, strict=True):
-        missing = {"mem_device_type": 0, "mem_device_index": -1}.get(name, 0)
-        columns[name] = np.concatenate([np.broadcast_to(columns.get(name, missing), before), values])
+def _lanes_of(work: list[Work]) -> dict[tuple[int, int], _Lane]:
+    by_place: dict[tuple[int, int], list[Work]] = {}
+    for each in work:
+        if each.launch >= 0:
+            by_place.setdefault((each.device, each.stream), []).append(each)
+    return {place: _Lane(some) for place, some in by_place.items()}
 
 
 def available() -> bool:

@@ -127,6 +127,7 @@ class Ring(RetentionPolicy):
                 self._trimmed_to = (begun + now) // 2  # no rows, only logs: drop the older half of those
                 for recording in recorder.thread_recordings:
                     self._trim_thread(recorder, recording, self._trimmed_to)
+                self._trim_device(self._trimmed_to)
                 continue
             blocks, recording, until = self._blocks[id(oldest.recording)], oldest.recording, oldest.until
             blocks.popleft()
@@ -143,6 +144,8 @@ class Ring(RetentionPolicy):
         for recording in recorder.thread_recordings:
             lists += len(recording.touched) + sum(window.entries for window in recording.windows)
             lists += recording.modules.entries if recording.modules is not None else 0
+        device = self.window.device if self.window is not None else None
+        lists += 0 if device is None else device.nbytes // _BYTES_PER_ENTRY
         recorder.collect_communications()
         foreign: int = sum(values.nbytes for part in recorder.foreign for values in part.columns.values())
         return self._count * self._block_bytes + lists * _BYTES_PER_ENTRY + foreign
@@ -171,8 +174,13 @@ class Ring(RetentionPolicy):
         pauses, marks = self.window.gc_log.pauses, recorder.steps
         del pauses[: sum(1 for _, end, _ in list(pauses) if end <= oldest)]
         del marks[: max(0, sum(1 for moment, _ in list(marks) if moment <= oldest) - 1)]
+        self._trim_device(oldest)
         while recorder.foreign and int(recorder.foreign[0].columns["end"].max(initial=0)) <= self._trimmed_to:
             self._dropped += len(recorder.foreign.pop(0).columns["start"])
+
+    def _trim_device(self, until: int) -> None:
+        if self.window is not None and self.window.device is not None:
+            self._dropped += self.window.device.drop_before(until)
 
 
 def _cut(rows: list[int], width: int, until: int) -> None:

@@ -40,9 +40,9 @@ def retention_policy(
     if max_memory_mb is None:
         raise ValueError(f"mode={mode!r} needs max_memory_mb, the bound of what it keeps")
     _positive("max_memory_mb", max_memory_mb)
-    if options.get("use_device"):
-        raise NotImplementedError("max_memory_mb bounds what the CPU records; what runs on a device is not bounded yet")
     if mode == "aggregate":
+        if options.get("use_device"):
+            raise NotImplementedError("mode='aggregate' adds up what the CPU records; for a device use mode='ring'")
         unkept = [name for name in ("with_stack", "profile_memory") if options.get(name)]
         if unkept:
             raise ValueError(f"mode='aggregate' keeps times by op, input shapes and module: leave out {' and '.join(unkept)}")

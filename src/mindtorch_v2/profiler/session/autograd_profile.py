@@ -207,6 +207,7 @@ class profile:
         self.withdraw()
         if self._device is not None:
             self._device.stop()
+            self._recorder_losses.extend(self._device.take_notes())
         if self._retention is not None:
             self._retention.stop()  # does nothing if the window has ended
         self._events = None
@@ -360,6 +361,8 @@ class profile:
         options: dict[str, Any] = self._options._asdict()
         options["with_stack"] |= bool(self._options.stacks_per_second)
         options["use_device"] = self.use_device
+        if self._device is not None:
+            options["device_properties"] = self._device.properties
         options["capture_overload_names"] = self.experimental_config.capture_overload_names
         options["expose_kineto_event_metadata"] = self.experimental_config.expose_kineto_event_metadata
         options["left_out_of_trace"] = self._left_out

@@ -38,12 +38,13 @@ COMPUTED = NUMBERS | _named(dt.bool_)
 class Call:
     """The context of one kernel call: the device, memory for results, and CANN's operators."""
 
-    __slots__ = ("args", "index", "op")
+    __slots__ = ("args", "index", "op", "tensors")
 
     def __init__(self, op: OpSpec, args: tuple[Any, ...]) -> None:
         self.op = op
         self.args = args
-        self.index = home(op, args)
+        self.tensors = tensors_among(args)
+        self.index = home(op, args, self.tensors)
 
     def outputs(self) -> list[np.ndarray]:
         """Fresh device arrays for the results, by the op's shape rule."""
@@ -128,7 +129,7 @@ def _entry(op: OpSpec, function: Kernel, needs: tuple[str, ...], dtypes: Dtypes,
     def run(*args: Any) -> Any:
         call = Call(op, args)
         check_written(op, args)
-        if all(driver().has(operator) for operator in needs) and _suits(args, dtypes, mixed):
+        if all(driver().has(operator) for operator in needs) and _suits(call, dtypes, mixed):
             try:
                 result = function(call, *args)
             except NPUError as error:
@@ -142,11 +143,11 @@ def _entry(op: OpSpec, function: Kernel, needs: tuple[str, ...], dtypes: Dtypes,
     return run
 
 
-def _suits(args: tuple[Any, ...], dtypes: Dtypes, mixed: bool) -> bool:
+def _suits(call: Call, dtypes: Dtypes, mixed: bool) -> bool:
     """Whether the device computes with such arguments. Where all tensors are empty, the op runs on the CPU."""
-    if any(isinstance(value, complex) for value in args):
+    if any(isinstance(value, complex) for value in call.args):
         return False
-    arrays = [tensor._array for tensor in tensors_among(args)]
+    arrays = [tensor._array for tensor in call.tensors]
     if not arrays:
         return True
     if arrays[0].dtype not in dtypes or not any(array.size for array in arrays):

@@ -117,7 +117,7 @@ def device_summaries(store: EventStore) -> list[DeviceSummary]:
     """A summary of each device, in order of their numbers; empty if nothing ran on one."""
     arguments = _Arguments(store)
     span = int(store.end.max() - store.start.min()) if len(store) else 0
-    properties = store.metadata.get("deviceProperties")
+    properties = store.metadata.get("deviceProperties") or store.options.get("device_properties")
     names = {entry.get("id"): entry.get("name") for entry in properties if isinstance(entry, dict)} if properties else {}
     summaries = []
     for device, rows in _by_device(store):
