@@ -28,8 +28,8 @@ OCCUPANCY = ("est. achieved occupancy %", "theoretical occupancy %")
 _COMMUNICATION = re.compile(r"nccl|rccl|hccl|allreduce_kernel", re.IGNORECASE)
 # What libraries call kernels that use tensor cores: cuBLAS, CUTLASS and cuDNN name the instruction's shape or the unit.
 _TENSOR_CORES = re.compile(r"[shi]\d*(884|1688|16816|16832)\w*|tensorop|xmma|hmma|wgmma|_tc_|flash_(fwd|bwd)", re.IGNORECASE)
-_LOADER = "enumerate(DataLoader)"
-_WAITS = re.compile(r"synchronize|streamwait|eventquery", re.IGNORECASE)
+LOADER = "enumerate(DataLoader)"
+WAITS = re.compile(r"synchronize|streamwait|eventquery", re.IGNORECASE)
 
 # The parts of a step, each without what those before it cover.
 PARTS = ("kernel", "communication", "copy", "fill", "waiting", "launching", "loader", "cpu", "idle")
@@ -93,6 +93,7 @@ class CopyGroup(NamedTuple):
     calls: int
     total_ns: int
     bytes: int | None
+    blocking: int  # of the calls: the host waited until the copy was done
 
     @property
     def gigabytes_per_second(self) -> float | None:
@@ -120,9 +121,9 @@ def device_summaries(store: EventStore) -> list[DeviceSummary]:
     properties = store.metadata.get("deviceProperties") or store.options.get("device_properties")
     names = {entry.get("id"): entry.get("name") for entry in properties if isinstance(entry, dict)} if properties else {}
     summaries = []
-    for device, rows in _by_device(store):
-        kernels, others, copies = _classes(store, rows)
-        computing, talking = _union(store, kernels), _union(store, others)
+    for device, rows in by_device(store):
+        kernels, others, copies = classes(store, rows)
+        computing, talking = union(store, kernels), union(store, others)
         index = max(int(store.device_index[rows[0]]), 0)
         name = names.get(index)
         everything = np.concatenate([kernels, others])
@@ -132,10 +133,10 @@ def device_summaries(store: EventStore) -> list[DeviceSummary]:
                 device,
                 name if isinstance(name, str) else None,
                 span,
-                _union(store, rows).total,
+                union(store, rows).total,
                 computing.total,
                 talking.total,
-                _union(store, copies).total,
+                union(store, copies).total,
                 (computing | talking).total - computing.total,
                 len(everything),
                 len(np.unique(store.tid[rows])),
@@ -154,16 +155,16 @@ def step_breakdown(store: EventStore) -> list[StepParts]:
         return []
     start, end = which.start, which.end.copy()
     work = np.flatnonzero(store.is_work)
-    kernels, others, copies = _classes(store, work)
+    kernels, others, copies = classes(store, work)
     if len(work):
         end[-1] = max(end[-1], int(store.end[work[store.start[work] < end[-1]]].max(initial=0)))
     host = store.device_type == 0
     calls = host & (store.kind == observer.RUNTIME)
-    waits = np.array([_WAITS.search(name) is not None for name in store.names] + [False])[store.name]
-    loading = np.array([name.startswith(_LOADER) for name in store.names] + [False])[store.name]
+    waits = np.array([WAITS.search(name) is not None for name in store.names] + [False])[store.name]
+    loading = np.array([name.startswith(LOADER) for name in store.names] + [False])[store.name]
     ops = host & np.isin(store.kind, (observer.OP, observer.BACKWARD, observer.ENGINE))
     fills = copies[store.kind[copies] == observer.FILL]
-    classes = (
+    parts = (
         kernels,
         others,
         copies[store.kind[copies] == observer.COPY],
@@ -175,8 +176,8 @@ def step_breakdown(store: EventStore) -> list[StepParts]:
     )
     covered = [np.zeros(len(start), np.int64)]
     so_far = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
-    for rows in classes:
-        so_far |= _union(store, rows)
+    for rows in parts:
+        so_far |= union(store, rows)
         covered.append(so_far.covered(start, end))
     covered.append(end - start)
     amounts = np.diff(np.array(covered), axis=0)
@@ -190,7 +191,7 @@ def kernel_groups(store: EventStore) -> list[KernelGroup]:
     """Kernels by name and launch geometry, most time first."""
     arguments = _Arguments(store)
     groups = []
-    for device, all_rows in _by_device(store):
+    for device, all_rows in by_device(store):
         rows = all_rows[store.kind[all_rows] == observer.KERNEL]
         geometry, shapes = arguments.geometry(rows)
         key, which = np.unique(store.name[rows].astype(np.int64) * (len(shapes) + 1) + geometry, return_inverse=True)
@@ -225,22 +226,38 @@ def copy_groups(store: EventStore) -> list[CopyGroup]:
     """Copies and fills by name, most time first."""
     arguments = _Arguments(store)
     groups = []
-    for device, all_rows in _by_device(store):
+    for device, all_rows in by_device(store):
         rows = all_rows[np.isin(store.kind[all_rows], (observer.COPY, observer.FILL))]
         amounts = arguments.number(("bytes", "size"), rows)
+        blocking = _blocks_host(store, rows)
         for name in np.unique(store.name[rows]).tolist():
             some = store.name[rows] == name
             known = amounts[some][~np.isnan(amounts[some])]
             spent = int(store.duration[rows[some]].sum())
             moved = int(known.sum()) if len(known) else None
-            groups.append(CopyGroup(store.names[name], device, int(some.sum()), spent, moved))
+            waited = int(blocking[some].sum())
+            groups.append(CopyGroup(store.names[name], device, int(some.sum()), spent, moved, waited))
     return sorted(groups, key=lambda group: -group.total_ns)
+
+
+def _blocks_host(store: EventStore, copies: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether the thread that launched a copy was in the call, or in one that waits for the device, when the copy ended."""
+    calls = np.flatnonzero((store.kind == observer.RUNTIME) & (store.device_type == 0))
+    waits = np.array([WAITS.search(name) is not None for name in store.names] + [False])[store.name[calls]]
+    moves = np.isin(store.correlation[calls], store.correlation[copies]) & (store.correlation[calls] >= 0)
+    found = np.zeros(len(copies), np.bool_)
+    for tid in np.unique(store.launch_tid[copies]).tolist():
+        own = calls[(waits | moves) & (store.tid[calls] == tid)]
+        mine = store.launch_tid[copies] == tid
+        end = store.end[copies[mine]]
+        found[mine] = Intervals(store.start[own], store.end[own]).overlap(end, end + 1)
+    return found
 
 
 def launch_stats(store: EventStore) -> list[LaunchStats]:
     """Launch delay and queue length of each stream; only of work whose launch is in the recording."""
     found = []
-    for device, all_rows in _by_device(store):
+    for device, all_rows in by_device(store):
         rows = all_rows[(store.launch_ns[all_rows] >= 0) & (store.correlation[all_rows] >= 0)]
         for lane in np.unique(store.tid[rows]).tolist():
             some = rows[store.tid[rows] == lane]
@@ -274,7 +291,7 @@ def uses_tensor_cores(kernel: str) -> bool:
 # ---------------------------------------------------------------------- rows
 
 
-def _by_device(store: EventStore) -> list[tuple[str, NDArray[np.intp]]]:
+def by_device(store: EventStore) -> list[tuple[str, NDArray[np.intp]]]:
     """Each device with the rows of its work."""
     rows = np.flatnonzero(store.is_work)
     place = store.device_type[rows].astype(np.int64) << 32 | np.maximum(store.device_index[rows], 0)
@@ -284,7 +301,7 @@ def _by_device(store: EventStore) -> list[tuple[str, NDArray[np.intp]]]:
     ]
 
 
-def _classes(store: EventStore, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+def classes(store: EventStore, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """Kernels that compute, kernels that communicate, and copies and fills."""
     talks = np.array([_COMMUNICATION.search(name) is not None for name in store.names] + [False])[store.name[rows]]
     talks |= store.is_collective[rows]
@@ -292,7 +309,8 @@ def _classes(store: EventStore, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp
     return rows[~moves & ~talks], rows[~moves & talks], rows[moves]
 
 
-def _union(store: EventStore, rows: NDArray[np.intp]) -> Intervals:
+def union(store: EventStore, rows: NDArray[np.intp]) -> Intervals:
+    """When at least one of the rows ran."""
     return Intervals(store.start[rows], store.end[rows])
 
 

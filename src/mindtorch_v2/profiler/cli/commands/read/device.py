@@ -8,6 +8,7 @@ from typing import Any
 
 from ...._io.strict_json import dumps
 from ...._io.terminal import shown
+from ....analysis.device import idle
 from ....analysis.device import summary as device_time
 from ....analysis.findings import duration, size
 from ....store.store import EventStore
@@ -32,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(f"nothing in it ran on a device{_hint(store)}")
     parts, kernels = device_time.step_breakdown(store), device_time.kernel_groups(store)
     copies, launches = device_time.copy_groups(store), device_time.launch_stats(store)
+    overlap, causes, limits = idle.step_overlap(store), idle.idle_causes(store), idle.limits(store)
     if args.json:
         answer = {
             "devices": [{**summary._asdict(), "utilization": summary.utilization} for summary in devices],
@@ -40,11 +42,17 @@ def run(args: argparse.Namespace) -> int:
             "kernels_in_all": len(kernels),
             "copies": [{**group._asdict(), "gigabytes_per_second": group.gigabytes_per_second} for group in copies],
             "launches": [stats._asdict() for stats in launches],
+            "overlap": [step._asdict() for step in overlap],
+            "idle": [cause._asdict() for cause in causes],
+            "limits": [limit._asdict() for limit in limits],
         }
         print(dumps(answer, indent=1))
         return FINE
-    for summary in devices:
+    for summary, limit in zip(devices, limits, strict=True):
         _print_summary(summary)
+        _print_limit(limit)
+    _print_overlap(overlap)
+    _print_idle(reading.first(causes, args.limit))
     _print_steps(parts)
     _print_kernels(kernels, reading.first(kernels, args.limit))
     _print_copies(copies)
@@ -81,6 +89,36 @@ def _print_summary(summary: device_time.DeviceSummary) -> None:
     print(f"  of the kernels' time: {', '.join(known)}" if known else "  the recording tells nothing of occupancy")
 
 
+def _print_limit(limit: idle.Limit) -> None:
+    facts = f"busy {limit.busy_share:.1%} from its first to its last work"
+    if limit.busy_share < 1:
+        facts += f", {limit.idle_by_host_share:.0%} of the idle time before the host had launched more"
+    text = {
+        "device": "device-bound: only less or faster work on the device makes it quicker",
+        "host": "host-bound: the device waits for launches",
+        "communication": "bound by communication that nothing is computed beside",
+        "neither": "neither host-bound nor device-bound",
+    }
+    print(f"  {text[limit.limit]} ({facts})")
+
+
+def _print_overlap(steps: Sequence[idle.StepOverlap]) -> None:
+    names = ("computing", "communication", "not overlapped", "free", "copying in it")
+    print(f"\n{'step':>6} {'time':>9} " + " ".join(f"{name:>14}" for name in names) + "  device")
+    for step in steps:
+        amounts = (step.computing_ns, step.communication_ns, step.not_overlapped_ns, step.free_ns, step.copying_ns)
+        cells = " ".join(f"{duration(amount):>14}" for amount in amounts)
+        print(f"{step.step:>6} {duration(step.duration_ns):>9} {cells}  {step.device}")
+
+
+def _print_idle(causes: Sequence[idle.IdleCause]) -> None:
+    if causes:
+        print(f"\n{'idle':>9} {'gaps':>7} {'longest':>9}  while the host was in, and then launched for")
+    for cause in causes:
+        then = f" -> {shown(cause.then)}" if cause.then else ""
+        print(f"{duration(cause.total_ns):>9} {cause.gaps:>7,} {duration(cause.longest_ns):>9}  {shown(cause.cause)}{then}")
+
+
 def _print_steps(parts: Sequence[device_time.StepParts]) -> None:
     print(f"\n{'step':>6} {'time':>9} " + " ".join(f"{part:>13}" for part in device_time.PARTS))
     for step in parts:
@@ -106,12 +144,12 @@ def _print_kernels(kernels: Sequence[device_time.KernelGroup], listed: Sequence[
 
 def _print_copies(copies: Sequence[device_time.CopyGroup]) -> None:
     if copies:
-        print(f"\n{'time':>9} {'calls':>7} {'bytes':>9} {'GB/s':>8}  copy or fill")
+        print(f"\n{'time':>9} {'calls':>7} {'blocking':>8} {'bytes':>9} {'GB/s':>8}  copy or fill")
     for group in copies:
         speed = group.gigabytes_per_second
         amount: Any = "-" if group.bytes is None else size(group.bytes)
-        print(f"{duration(group.total_ns):>9} {group.calls:>7,} {amount:>9} {'-' if speed is None else f'{speed:.3g}':>8}  "
-              f"{shown(group.name)}")  # fmt: skip
+        cells = f"{duration(group.total_ns):>9} {group.calls:>7,} {group.blocking:>8,} {amount:>9}"
+        print(f"{cells} {'-' if speed is None else f'{speed:.3g}':>8}  {shown(group.name)}")
 
 
 def _print_launches(launches: Sequence[device_time.LaunchStats]) -> None:
