@@ -109,8 +109,10 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
     "device": (
         "What ran on a GPU or NPU, from a trace of PyTorch or a recording of this package: how busy it was, occupancy and "
         "tensor cores where the trace tells, kernels with launch geometry and the op that launched them, bandwidth of "
-        "copies, how long work waited between launch and start. Steps are divided by what they waited for: the device's "
-        "work first, then what the host did while the device was idle. `profiler.analysis.device.summary` has the same as "
+        "copies and how many of them block the host, how long work waited between launch and start; whether device, host or "
+        "communication limits. Steps are divided into computing, communication, communication that nothing is computed "
+        "beside, and free time; then by what they waited for: the device's work first, then what the host did while the device "
+        "was idle. Gaps in the device's work name the host op that caused them. `profiler.analysis.device` has the same as "
         "functions of a store.",
         None,
     ),

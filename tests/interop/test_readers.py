@@ -12,9 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from workloads import STEPS, WORKLOADS, write, write_device
+from workloads import STEPS, WORKLOADS, write, write_device, write_npu
 
-NAMES = [*WORKLOADS, "device"]
+NAMES = [*WORKLOADS, "device", "npu"]
 FOLDER = Path(os.environ.get("INTEROP_FOLDER", ".")).resolve()
 PACKAGE = FOLDER / "node_modules" / "speedscope"
 
@@ -25,6 +25,7 @@ def folder(tmp_path_factory):
     for name in WORKLOADS:
         write(name, folder)
     write_device(folder)
+    write_npu(folder)
     return folder
 
 
@@ -101,8 +102,29 @@ def test_tensorboard_plugin_makes_every_view(folder, figures):
     for name in WORKLOADS:
         assert views[name] >= {"Overview", "Operator", "Trace", "Memory", "Module"}, name
     assert views["device"] >= {"Overview", "Operator", "Trace", "Kernel"}
+    assert views["npu"] >= {"Overview", "Operator", "Trace", "Kernel", "Memory", "Module"}
     for profile in run.profiles.values():
         assert profile.operation_table_by_name["data"], profile.worker
+
+
+# ------------------------------------------------------------------------------ Chrome's viewer
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_chromes_viewer_finds_a_pair_for_every_flow(traces, figures, name):
+    """It knows a flow by its number alone: a second start is dropped, and an end takes the flow away."""
+    flows = [event for event in events_of(traces[name]) if event["ph"] in "sf"]
+    opened: set[int] = set()
+    pairs = 0
+    for event in sorted(flows, key=lambda event: (event["ts"], event["ph"] == "f")):
+        assert (event["ph"] == "f") == (event["id"] in opened), event
+        if event["ph"] == "s":
+            opened.add(event["id"])
+        else:
+            opened.remove(event["id"])
+            pairs += 1
+    assert not opened and 2 * pairs == len(flows)
+    figures.append(f"Chrome's viewer {name}: {pairs} flow pairs")
 
 
 # ------------------------------------------------------------------------------ HolisticTraceAnalysis

@@ -1,8 +1,11 @@
-"""The runs whose traces other programs are to read: an MLP, a CNN, a GPT, two threads, and a made-up device."""
+"""The runs whose traces other programs are to read: an MLP, a CNN, a GPT, two threads, an NPU and a made-up device."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -142,3 +145,30 @@ def write_device(folder: Path, kernels: int = 40) -> None:
     rows.append({"name": "ProfilerStep#1", "start": 9_000, "end": done + 1_000, "kind": observer.STEP, "thread": 77})
     store = EventStore.from_rows(rows, options={"use_device": "cuda"}, clock_start_ns=0, wall_start_ns=10**18, pid=4242)
     chrome.export(store, folder / "device.1.pt.trace.json")
+
+
+def write_npu(folder: Path) -> None:
+    """Train on the simulator of an NPU, in a process of its own since a driver is loaded once."""
+    code = f"""
+from workloads import FLAGS, STEPS, F, nn, profile, schedule, tensorboard_trace_handler, torch
+model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10)).to("npu")
+inputs, targets = torch.randn(8, 32).to("npu"), torch.randint(10, (8,)).to("npu")
+optimizer = torch.optim.Adam(model.parameters())
+with profile(
+    activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.NPU],
+    schedule=schedule(wait=0, warmup=1, active=STEPS, repeat=1),
+    on_trace_ready=tensorboard_trace_handler({str(folder)!r}, "npu"),
+    **FLAGS,
+) as prof:
+    for _ in range(STEPS + 1):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        loss.cpu()
+        prof.step()
+"""
+    builder = Path(__file__).parents[1] / "ascend_sim" / "build.py"
+    library = subprocess.check_output([sys.executable, str(builder)], text=True).strip()
+    environment = {**os.environ, "MINDTORCH_NPU_LIBRARY": library, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
