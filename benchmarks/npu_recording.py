@@ -70,8 +70,10 @@ def measure(launches: int, rounds: int) -> None:
     assert timing is not None
     errors = [abs((timing.host_offset_ns(time.perf_counter_ns, 0, True) or 0) + _SIMULATED_OFFSET_NS) for _ in range(50)]
     print(
-        f"{min(plain):.1f} us a launch, {min(running) - min(plain):.1f} us more while recording, {min(ending):.1f} us at its end;",
-        f"durations in steps of {min(steps)} ns; clocks within {np.median(errors) / 1000:.2f} us, at most {max(errors) / 1000:.2f}",
+        f"{min(plain):.1f} us a launch, {min(running) - min(plain):.1f} us more while recording,",
+        f"{min(ending):.1f} us at its end;",
+        f"durations in steps of {min(steps)} ns;",
+        f"clocks within {np.median(errors) / 1000:.2f} us, at most {max(errors) / 1000:.2f}",
     )
 
 

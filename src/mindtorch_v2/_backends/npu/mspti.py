@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.observer import ActivityRecords
+from . import mstx
 from .driver import library_folders
 from .mspti_records import (
     ACL_API,
@@ -36,7 +37,6 @@ from .mspti_records import (
     MARK_INSTANT,
     MARK_START,
     MARKER,
-    MARKS_LIBRARY,
     ON_DEVICE,
     RESULTS,
     walk,
@@ -59,11 +59,10 @@ class MsptiError(RuntimeError):
     """libmspti is not there, or refuses to record."""
 
 
-def _find(library: str) -> Path | None:
-    """A library of CANN's tools: beside the others, or in the folder of its tool."""
-    tool = {LIBRARY: "mspti", MARKS_LIBRARY: "mstx"}[library]
-    folders = [each for folder in library_folders() for each in (folder, folder.parent / "tools" / tool / "lib64")]
-    return next((folder / library for folder in folders if (folder / library).is_file()), None)
+def _find() -> Path | None:
+    """The library: beside CANN's others, or in the folder of its tool."""
+    folders = [each for folder in library_folders() for each in (folder, folder.parent / "tools" / "mspti" / "lib64")]
+    return next((folder / LIBRARY for folder in folders if (folder / LIBRARY).is_file()), None)
 
 
 def _call(symbol: Any, name: str) -> Callable[..., Any]:
@@ -132,7 +131,7 @@ class _Collector:
             self._calls = {name: _call(library[name], name) for name in FUNCTIONS}
         except (OSError, AttributeError) as error:
             raise MsptiError(f"{path} cannot be used: {error}") from None
-        self._mark = _marking_function()
+        self._marks = mstx.marks()
         self._lock = threading.RLock()
         self._listeners: tuple[Activities, ...] = ()
         self._subscriber = ctypes.c_void_p()
@@ -229,10 +228,10 @@ class _Collector:
     def await_records(self, listener: Activities, streams: Sequence[Any], is_lost: bool) -> int:
         """Wait until the records of all that is in the streams have come; returns how many streams never told."""
         waiting = set()
-        if self._mark is not None and MARKER in self._kinds:
+        if self._marks is not None and MARKER in self._kinds:
             for stream in streams:
                 name = f"{_FENCE}{next(self._fences)}"
-                self._mark(name.encode(), stream.handle)
+                self._marks.mark(name, stream.handle, "default")
                 waiting.add(name)
         fenced = bool(waiting) and not is_lost
         quiet_s = _QUIET_S if waiting else _QUIET_WITHOUT_MARKS_S
@@ -256,22 +255,10 @@ class _Collector:
 def _collector() -> _Collector:
     if os.environ.get("MINDTORCH_NPU_MSPTI") == "0":
         raise MsptiError("MINDTORCH_NPU_MSPTI=0 forbids it")
-    path = _find(LIBRARY)
+    path = _find()
     if path is None:
         raise MsptiError(f"CANN's {LIBRARY} was not found")
     return _Collector(path)
-
-
-def _marking_function() -> Callable[[bytes, int], None] | None:
-    path = _find(MARKS_LIBRARY)
-    if path is None:
-        return None
-    try:
-        mark = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)["mstxMarkA"]
-    except (OSError, AttributeError):
-        return None
-    mark.argtypes, mark.restype = [ctypes.c_char_p, ctypes.c_void_p], None
-    return mark  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- reading

@@ -21,8 +21,6 @@ FUNCTIONS: dict[str, Function] = {
 }
 """Those that are called. Records are walked by the sizes below: msptiActivityGetNextRecord keeps its place in the thread."""
 
-MARKS_LIBRARY = "libms_tools_ext.so"
-
 RESULTS = {
     1: "MSPTI_ERROR_INVALID_PARAMETER",
     2: "MSPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED",
