@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from time import perf_counter_ns
 from types import FunctionType
 from typing import Any
 
@@ -664,6 +665,7 @@ _factories: dict[str, Any] = {}
 
 def materialize(op: OpSpec, ident: int, kernel: Any, on_failure: Any) -> FunctionType:
     """Compile an op's entry and give its code to the stand-in, so that every reference to the function sees the entry."""
+    begun = perf_counter_ns()
     source = entry_source(op)
     factory = _factories.get(source)
     # Tracebacks and profiles name the op, and `linecache` has the text to show.
@@ -681,6 +683,7 @@ def materialize(op: OpSpec, ident: int, kernel: Any, on_failure: Any) -> Functio
     function.__code__ = entry.__code__.replace(co_name=op.schema.name, co_qualname=op.schema.name, co_filename=filename)
     function.__defaults__ = entry.__defaults__
     function.__kwdefaults__ = entry.__kwdefaults__
+    observer.note_first_use(op.name, begun)
     return function
 
 

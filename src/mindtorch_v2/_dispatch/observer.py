@@ -39,6 +39,8 @@ as a backward pass, runs as `call_untraced(function, ...)`, and reaches hooks an
     add_op_listener       arguments and results of each op of one thread
     add_device_listener   each launch on a device, and each change of its memory
 
+**First use.** Code of an op is compiled when the op is first called, or first differentiated: `first_uses` has when that was.
+
 **Threads.** All functions here may be called from any thread. A thread's slots are set by the thread itself, or for a recording
 of all threads by the one that starts it; a row, a span and a listener's call come on the thread where they happen.
 """
@@ -50,6 +52,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import partial
+from time import perf_counter_ns
 from time import perf_counter_ns as clock
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple, Protocol
@@ -76,6 +79,7 @@ __all__ = [
     "DeviceActivities",
     "DeviceListener",
     "DeviceTiming",
+    "FirstUse",
     "InputOutline",
     "OpListener",
     "acquire",
@@ -86,7 +90,9 @@ __all__ = [
     "call_user_code",
     "clock",
     "device_timing",
+    "first_uses",
     "is_active",
+    "note_first_use",
     "op_names",
     "op_overloads",
     "op_schemas",
@@ -501,6 +507,24 @@ class _Listeners:
         self.device: DeviceListener | None = None
         self.devices: list[DeviceListener] = []
         self.modes: list[_ListenerMode] = []
+
+
+class FirstUse(NamedTuple):
+    """When code of an op was compiled, in nanoseconds of `time.perf_counter_ns`, and the native id of the thread."""
+
+    start: int
+    end: int
+    op: str
+    thread: int
+
+
+# One for each compilation in this process.
+first_uses: list[FirstUse] = []
+
+
+def note_first_use(op: str, start: int) -> None:
+    """Note that code of an op has been compiled since `start`."""
+    first_uses.append(FirstUse(start, perf_counter_ns(), op, threading.get_native_id()))
 
 
 listeners = _Listeners()

@@ -16,6 +16,7 @@ from ..._dispatch import observer
 from .._io.strict_json import dumps
 from .._io.terminal import shown
 from ..analysis.backward_waits import backward_waits
+from ..analysis.first_use import first_use_ns
 from ..analysis.memory.categories import CATEGORIES, Uses
 from ..store import tree
 from ..store.store import EventStore
@@ -234,6 +235,7 @@ def about(
             for key, value in store.options.items()
             if isinstance(value, (bool, int, str)) and value
         },
+        "first_uses": {"ops": len({op for _, _, op, _ in store.first_uses}), "total_ns": first_use_ns(store)},
         "gc": {"pauses": len(pauses), "total_ns": sum(end - start for start, end, *_ in pauses)},
         "metadata": {_shown(str(key)): _shown(str(value)) for key, value in store.metadata.items()},
         "recording": {

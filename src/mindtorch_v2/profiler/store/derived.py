@@ -56,6 +56,7 @@ class DerivedColumns:
     mem_event: NDArray[np.int32]
 
     names: Sequence[str]
+    threads: Sequence[Any]
     row_details: Sequence[Any]
     # Of a selection of rows: the store they come from, and their row numbers there.
     _whole: tuple[DerivedColumns, NDArray[np.intp]] | None = None
@@ -165,9 +166,28 @@ class DerivedColumns:
 
     @cached_property
     def self_ns(self) -> NDArray[np.int64]:
-        """Time not spent in children, never negative; 0 for what runs beside the thread that began it."""
-        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns, 0)
+        """Time not spent in children, never negative; 0 for what runs beside the thread that began it.
+
+        The compilation of an op at its first use is no work of the row around it either.
+        """
+        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns - self._first_use_ns, 0)
         return np.where(self.is_async, 0, alone) if self.has_communications else alone
+
+    @cached_property
+    def _first_use_ns(self) -> NDArray[np.int64] | int:
+        """Time of compiling ops while a row was the innermost one of its thread."""
+        lanes = {thread.ident: lane for lane, thread in enumerate(self.threads)}
+        uses = [(start, end - start, lanes[thread]) for start, end, _, thread in self.first_uses if thread in lanes]
+        if not uses:
+            return 0
+        start, length, tid = np.array(uses, np.int64).T
+        around = tree.enclosing(self.tid, self.start, self.end, self.parent, tid, start)
+        return tree.sums(around, length, len(self))
+
+    @property
+    def first_uses(self) -> Sequence[Sequence[Any]]:
+        """When code of ops was compiled during the recording: start, end, op and native id of the thread."""
+        return self.options.get("first_uses") or ()
 
     @cached_property
     def has_communications(self) -> bool:

@@ -395,6 +395,9 @@ _OPTIONS: dict[str, Callable[[Any], bool]] = {
         isinstance(value, list)
         and all(isinstance(pause, list) and len(pause) == 3 and all(type(part) is int for part in pause) for pause in value)
     ),
+    "first_uses": lambda value: (
+        isinstance(value, list) and all(isinstance(use, list) and [*map(type, use)] == [int, int, str, int] for use in value)
+    ),
     "hidden_calls": lambda value: type(value) is int and value >= 0,
     "calibration": lambda value: isinstance(value, dict) and all(type(part) in (int, float) for part in value.values()),
 }

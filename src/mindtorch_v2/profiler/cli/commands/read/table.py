@@ -14,6 +14,7 @@ import numpy as np
 from ...._io.strict_json import dumps
 from ...._io.terminal import shown
 from ....analysis.findings import duration
+from ....analysis.first_use import first_use_ns, first_use_text
 from ....analysis.overhead import Overhead
 from ....store import tree
 from ....store.store import EventStore
@@ -74,10 +75,12 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(f"cannot sort by {args.sort!r}, only by {', '.join(SORT_KEYS)}", USAGE) from None
     cost = loaded.overhead()
     if args.json:
-        print(dumps(_as_plain(averages, args, cost), indent=1))
+        print(dumps(_as_plain(averages, loaded.store, args, cost), indent=1))
         return FINE
     print(text)
     print(cost if cost is not None else "Profiler overhead: not known for this file")
+    if told := first_use_text(loaded.store):
+        print(told)
     if args.corrected:
         if cost is None:
             raise Failure("the file does not tell what recording cost, so times cannot be corrected for it")
@@ -85,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     return FINE
 
 
-def _as_plain(averages: EventList, args: argparse.Namespace, cost: Overhead | None) -> dict[str, Any]:
+def _as_plain(averages: EventList, store: EventStore, args: argparse.Namespace, cost: Overhead | None) -> dict[str, Any]:
     """The rows of the table in its order, times in microseconds, and what recording cost in nanoseconds."""
     shown_rows = [row for row in averages if not (args.top_level and row.cpu_parent is not None)]
     key = _DEVICE.sub(r"\1device_", args.sort or "self_cpu_time_total")
@@ -95,6 +98,7 @@ def _as_plain(averages: EventList, args: argparse.Namespace, cost: Overhead | No
         "rows": [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)],
         "rows_in_all": len(shown_rows),
         "self_cpu_time_total": averages.self_cpu_time_total,
+        "first_use_ns": first_use_ns(store),
         "overhead_ns": None if cost is None else {"low": cost.low_ns, "likely": cost.total_ns, "high": cost.high_ns},
     }
 

@@ -86,6 +86,15 @@ function cards(model) {
     for (const value of model.flops) sum += value;
     found.push(card("FLOPs", flops(sum), `${flops(sum / (model.span / 1e9))}FLOP/s over the whole recording`, "card-flops"));
   }
+  if (about.first_uses?.ops)
+    found.push(
+      card(
+        "First use of ops",
+        time(about.first_uses.total_ns),
+        `code of ${count(about.first_uses.ops)} ops was compiled, which happens once in a process; it is in no row's self time`,
+        "card-first-use",
+      ),
+    );
   if (about.gc.pauses)
     found.push(
       card(
