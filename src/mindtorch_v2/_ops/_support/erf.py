@@ -24,51 +24,56 @@ _P = (
 )
 # Up to here Python's erf, one number at a time, beats a dozen calls of NumPy.
 _TINY = 32
+_ONE = np.array(1, np.float32)
 
 
-class _ScaledErf:
-    """erf(scale * x) of float32 arrays."""
-
-    def __init__(self, scale: float) -> None:
-        self.scale = scale
-        degree = len(_P) - 1
-        self.p = [np.array(c * scale ** (2 * (degree - i) + 1), np.float32) for i, c in enumerate(_P)]
-
-    def __call__(self, x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """The values, in `out` or a new array."""
-        if x.size <= _TINY:
-            scale = self.scale
-            values = np.array([math.erf(scale * v) for v in x.ravel().tolist()], np.float32).reshape(x.shape)
-            return values if out is None else np.positive(values, out)
-        result = np.empty(x.shape, np.float32) if out is None else out
-        if x.size > BLOCK and splits(x):
-            return in_blocks(self._fill, result, x)
-        self._fill(result, x)
-        return result
-
-    def _fill(self, p: np.ndarray, x: np.ndarray) -> None:
-        square = np.multiply(x, x)
-        np.multiply(square, self.p[0], p)
-        for c in self.p[1:-1]:
-            np.add(p, c, p)
-            np.multiply(p, square, p)
-        np.add(p, self.p[-1], p)
-        np.multiply(p, x, p)
-        np.tanh(p, p)
+def _odd_polynomial(x: np.ndarray, coefficients: list[np.ndarray], out: np.ndarray) -> None:
+    """Fill `out` with x times a polynomial of x²; the coefficient of the highest power comes first."""
+    square = np.multiply(x, x)
+    np.multiply(square, coefficients[0], out)
+    for c in coefficients[1:-1]:
+        np.add(out, c, out)
+        np.multiply(out, square, out)
+    np.add(out, coefficients[-1], out)
+    np.multiply(out, x, out)
 
 
-_erf = _ScaledErf(1.0)
-_normal_erf = _ScaledErf(math.sqrt(0.5))
-_HALF = np.array(0.5, np.float32)
+def _scaled(factor: float, scale: float) -> list[np.ndarray]:
+    """The coefficients of factor * scale * x P((scale * x)²)."""
+    degree = len(_P) - 1
+    return [np.array(factor * c * scale ** (2 * (degree - i) + 1), np.float32) for i, c in enumerate(_P)]
+
+
+_ERF = _scaled(1.0, 1.0)
+_SQRT_HALF = math.sqrt(0.5)
+_ODDS = _scaled(-2.0, _SQRT_HALF)
+
+
+def _fill_erf(out: np.ndarray, x: np.ndarray) -> None:
+    _odd_polynomial(x, _ERF, out)
+    np.tanh(out, out)
 
 
 def erf32(x: np.ndarray) -> np.ndarray:
     """erf of a float32 array, as a new array."""
-    return _erf(x)
+    if x.size <= _TINY:
+        return np.array([math.erf(v) for v in x.ravel().tolist()], np.float32).reshape(x.shape)
+    result = np.empty(x.shape, np.float32)
+    if x.size > BLOCK and splits(x):
+        return in_blocks(_fill_erf, result, x)
+    _fill_erf(result, x)
+    return result
 
 
-def normal_cdf32(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """The probability that a normal variable is below x, in `out` or a new array."""
-    cdf = _normal_erf(x, out)
-    np.multiply(cdf, _HALF, cdf)
-    return np.add(cdf, _HALF, cdf)
+def reciprocal_normal_cdf32(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """1 / the probability that a normal variable is below x, in `out` or a new array.
+
+    (1 + tanh(y)) / 2 is 1 / (1 + exp(-2 y)): an exponential costs half as much as a tanh.
+    """
+    result = np.empty(x.shape, np.float32) if out is None else out
+    if x.size <= _TINY:
+        result[...] = np.array([math.erfc(-_SQRT_HALF * v) / 2 for v in x.ravel().tolist()], np.float32).reshape(x.shape)
+        return np.reciprocal(result, result)
+    _odd_polynomial(x, _ODDS, result)
+    np.exp(result, result)
+    return np.add(result, _ONE, result)

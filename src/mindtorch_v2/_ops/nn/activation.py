@@ -13,7 +13,7 @@ from .._support import special_math
 from .._support.blockwise import blockwise
 from .._support.common import like_first
 from .._support.elementwise import clipped, constant, log1p_exp_minus_abs, logistic, need_float, where_true
-from .._support.erf import normal_cdf32
+from .._support.erf import reciprocal_normal_cdf32
 from .._support.flops import per_element
 from .._support.half import in_float32, is_narrow
 from ..pointwise.arithmetic import conj
@@ -139,7 +139,8 @@ _TANH_CUBE = 0.044715
 
 def _normal_cdf(x, out=None):
     if x.dtype is _F32:
-        return normal_cdf32(x, out)
+        reciprocal = reciprocal_normal_cdf32(x, out)
+        return np.reciprocal(reciprocal, reciprocal)
     erf = np.asarray(special_math.erf(x * math.sqrt(0.5)))
     erf += 1
     return np.multiply(erf, constant(0.5, x.dtype), out)
@@ -176,6 +177,9 @@ def gelu(self, approximate, out=None):
     """
     need_float("GeluKernelImpl", self)
     if approximate == "none":
+        if self.dtype is _F32:
+            reciprocal = reciprocal_normal_cdf32(self, out)
+            return np.divide(self, reciprocal, reciprocal)
         result = np.asarray(_normal_cdf(self, out))
         return np.multiply(result, self, result)
     _check_gelu(approximate)
