@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import sys
+from pathlib import Path
+
 import pytest
 
 import mindtorch_v2 as torch
 import mindtorch_v2.nn.functional as F
+from mindtorch_v2._core import parallel
 
 _MANY = 3 * (1 << 16) + 17  # elements: several blocks, the last one short
 
@@ -74,6 +79,23 @@ CASES = {
     "embedding": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 900, w), _leaf(2000, 64)),
     "embedding of few rows": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 40, w), _leaf(50, 64)),
     "index_add": lambda: [torch.randn(900, 100).index_add(0, torch.arange(2000) % 700, torch.randn(2000, 100))],
+    "sum": lambda: [torch.randn(5 << 20).sum()],
+    "mm": lambda: _trained(torch.mm, _leaf(301, 205), _leaf(205, 190)),
+    "mm of columns": lambda: _trained(torch.mm, _leaf(65, 405), _leaf(405, 501)),
+    "mm of float64": lambda: [torch.randn(99, 401).double() @ torch.randn(401, 301).double()],
+    "mm of every second column": lambda: [torch.randn(300, 600)[:, ::2] @ torch.randn(300, 300).t()[:, ::2]],
+    "addmm": lambda: _trained(F.linear, _leaf(260, 300), _leaf(301, 300), _leaf(301)),
+    "bmm": lambda: _trained(torch.bmm, _leaf(33, 64, 100), _leaf(33, 100, 60)),
+    "bmm of large matrices": lambda: _trained(torch.bmm, _leaf(2, 300, 200), _leaf(2, 200, 190)),
+    "mv": lambda: [torch.mv(torch.randn(700, 300), torch.randn(300))],
+    "dot": lambda: [torch.dot(torch.randn(_MANY), torch.randn(_MANY))],
+    "linear of bfloat16": lambda: [F.linear(torch.randn(260, 300).bfloat16(), torch.randn(301, 300).bfloat16())],
+    "conv2d, 1x1": lambda: _trained(F.conv2d, _leaf(4, 128, 28, 28), _leaf(96, 128, 1, 1)),
+    "conv2d of one block": lambda: _trained(lambda x, w: F.conv2d(x, w, padding=1), _leaf(1, 8, 40, 40), _leaf(24, 8, 3, 3)),
+    "conv2d, depthwise": lambda: _trained(
+        lambda x, w: F.conv2d(x, w, padding=1, groups=32), _leaf(4, 32, 64, 64), _leaf(32, 1, 3, 3)
+    ),
+    "LSTM": lambda: _trained(lambda x: torch.nn.LSTM(32, 64)(x)[0], _leaf(20, 16, 32)),
     "addcdiv_": lambda: [torch.randn(_MANY).addcdiv_(torch.randn(_MANY), torch.rand(_MANY) + 1, value=0.5)],
 }
 
@@ -99,3 +121,44 @@ def results_by_threads():
 def test_same_bits(name, results_by_threads):
     first, *others = results_by_threads(CASES[name])
     assert all(other == first for other in others)
+
+
+_OPS = Path(torch.__file__).parent / "_ops"
+
+
+def _splitting_functions():
+    """(file, qualified name) of the functions of `_ops` that split their work among threads."""
+    found = set()
+    for path in _OPS.rglob("*.py"):
+        body = ast.parse(path.read_text()).body
+        functions = [(n.name, n) for n in body if isinstance(n, ast.FunctionDef)]
+        for kind in (n for n in body if isinstance(n, ast.ClassDef)):
+            functions += [(f"{kind.name}.{n.name}", n) for n in kind.body if isinstance(n, ast.FunctionDef)]
+        for name, function in functions:
+            calls = {ast.unparse(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)}
+            decorators = {ast.unparse(d) for d in function.decorator_list}
+            if calls & {"parallel.run", "parallel.blocks", "in_blocks"} or "blockwise" in decorators:
+                found.add((str(path), name))
+    return found
+
+
+def test_every_split_has_a_case(monkeypatch):
+    """Work that is split among threads without a case above would be compared by no test."""
+    reached = set()
+    plain = parallel.run
+
+    def run(count, task):
+        frame = sys._getframe(1)
+        while count > 1 and frame is not None:
+            codes = [frame.f_code]
+            if codes[0].co_filename.endswith("blockwise.py") and "kernel" in frame.f_locals:
+                codes.append(frame.f_locals["kernel"].__code__)
+            reached.update((code.co_filename, code.co_qualname.partition(".<locals>")[0]) for code in codes)
+            frame = frame.f_back
+        plain(count, task)
+
+    monkeypatch.setattr(parallel, "run", run)
+    for case in CASES.values():
+        case()
+    missing = _splitting_functions() - reached
+    assert not missing

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .split_products import dot_with_vector
+
 _F32 = np.dtype(np.float32)
 _BLAS = (_F32, np.dtype(np.float64))
 
@@ -33,13 +35,13 @@ _MEANS = [np.full((width, width), 1 / max(width, 1), np.float32) for width in ra
 def total(values: np.ndarray) -> Any:
     """The sum of all elements, as a number of their dtype."""
     flat = values.ravel()
-    return flat.dot(_ones(flat.size, flat.dtype)) if flat.dtype in _BLAS else np.add.reduce(flat)
+    return dot_with_vector(flat, _ones(flat.size, flat.dtype)) if flat.dtype in _BLAS else np.add.reduce(flat)
 
 
 def row_sums(rows: np.ndarray) -> np.ndarray:
     """(n, 1) sums of an (n, m) array."""
     if rows.dtype in _BLAS and rows.shape[1] <= _LONG:
-        return np.dot(rows, _ones(rows.shape[1], rows.dtype))[:, None]
+        return dot_with_vector(rows, _ones(rows.shape[1], rows.dtype))[:, None]
     return np.add.reduce(rows, 1, None, None, True)
 
 
@@ -74,7 +76,7 @@ def spread_mean_squares(rows: np.ndarray) -> np.ndarray:
 def column_sums(rows: np.ndarray) -> np.ndarray:
     """(m,) sums of an (n, m) array."""
     if rows.dtype in _BLAS:
-        return np.dot(_ones(rows.shape[0], rows.dtype), rows)
+        return dot_with_vector(_ones(rows.shape[0], rows.dtype), rows)
     return np.add.reduce(rows, 0)
 
 

@@ -16,6 +16,7 @@ from ..._dispatch.facts import Autocast, Batching, Layout, Overlap
 from ..._dispatch.out_checks import check_grad, on_device
 from ..._dispatch.out_dtypes import exact
 from ..._dispatch.registry import aten, composite, op
+from .._support import split_products
 from .._support.common import cpp_name, no_kernel, normal_dim, scalar_name, unexpected_dtype
 from .._support.flops import per_element
 from .._support.half import is_narrow
@@ -25,7 +26,6 @@ from ..shape.view import expand
 from ._checks import LAPACK
 
 _FLOAT32 = np.dtype(np.float32)
-_dot = np.ndarray.dot
 _expand = expand.kernel
 
 
@@ -70,10 +70,12 @@ def product(self, mat2, kernel):
     kind = self.dtype
     if kind is not _FLOAT32:
         if is_narrow(kind):
-            return np.matmul(self.astype(_FLOAT32), mat2.astype(_FLOAT32)).astype(kind)
+            return product(self.astype(_FLOAT32), mat2.astype(_FLOAT32), kernel).astype(kind)
         if kind.kind == "b" and self.size and mat2.size:
             raise no_kernel(kernel, self)
-    return self.dot(mat2) if self.ndim < 3 else np.matmul(self, mat2)
+    if mat2.ndim == 1:
+        return split_products.dot_with_vector(self, mat2)
+    return split_products.dot(self, mat2) if self.ndim == 2 else split_products.matmul(self, mat2)
 
 
 def _plus(self, product, beta, alpha):
@@ -161,7 +163,7 @@ def mm(self, mat2):
     """
     if self.dtype is _FLOAT32 and mat2.dtype is _FLOAT32 and self.ndim == 2 and mat2.ndim == 2:
         try:
-            return _dot(self, mat2)
+            return split_products.dot(self, mat2)
         except ValueError:
             pass
     _check_mm(self, mat2)
@@ -202,7 +204,7 @@ def addmm(self, mat1, mat2, beta, alpha):
         and self.dtype is _FLOAT32
     ):
         try:
-            made = _dot(mat1, mat2)
+            made = split_products.dot(mat1, mat2)
             return np.add(made, self, made)
         except ValueError:
             pass
@@ -212,7 +214,7 @@ def addmm(self, mat1, mat2, beta, alpha):
     if alpha == 0 and mat1.dtype.char in LAPACK:  # BLAS does not look at the product then
         return _plus(self, np.zeros((mat1.shape[0], mat2.shape[1]), mat1.dtype), beta, 1)
     if is_narrow(mat1.dtype):  # rounded once, after the sum
-        wide = np.matmul(mat1.astype(_FLOAT32), mat2.astype(_FLOAT32))
+        wide = split_products.dot(mat1.astype(_FLOAT32), mat2.astype(_FLOAT32))
         return _plus(self.astype(_FLOAT32), wide, beta, alpha).astype(mat1.dtype)
     return _plus(self, product(mat1, mat2, "addmm_impl_cpu_"), beta, alpha)
 
@@ -276,7 +278,7 @@ def bmm(self, mat2):
             return np.zeros((*a[:2], b[2]), mat2.dtype)
         return product(self, mat2, "bmm")
     try:
-        return np.matmul(self, mat2)
+        return split_products.matmul(self, mat2)
     except ValueError:
         _check_bmm(self, mat2)
         raise

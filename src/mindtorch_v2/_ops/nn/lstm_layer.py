@@ -10,10 +10,12 @@ import math
 
 import numpy as np
 
+from ..._core.blas import one_blas_thread
 from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, op
 from .._support.common import home_of
 from .._support.double_backward import backward_of_backward
+from .._support.split_products import dot
 
 _F32 = np.dtype(np.float32)
 _LSTM = 2  # the mode's number in the op's arguments
@@ -143,18 +145,19 @@ def mkldnn_rnn_layer(
     flat_gates = kept.gates.reshape(steps, 4 * size, batch)
     by_gate = kept.gates.reshape(steps, 4, size * batch)
     entering = np.empty((size, batch), kind)
-    for t in range(steps):
-        np.dot(weights, operands[t], flat_gates[t])
-        gates = by_gate[t]
-        np.tanh(gates, gates)
-        np.multiply(gates, half, gates)
-        np.add(gates, shift, gates)
-        i, f, g, o = kept.gates[t]
-        cell = cells[t + 1]
-        np.multiply(f, cells[t], cell)
-        np.multiply(i, g, entering)
-        np.add(cell, entering, cell)
-        np.multiply(o, np.tanh(cell, kept.squashed[t]), hidden[t + 1])
+    with one_blas_thread():
+        for t in range(steps):
+            np.dot(weights, operands[t], flat_gates[t])
+            gates = by_gate[t]
+            np.tanh(gates, gates)
+            np.multiply(gates, half, gates)
+            np.add(gates, shift, gates)
+            i, f, g, o = kept.gates[t]
+            cell = cells[t + 1]
+            np.multiply(f, cells[t], cell)
+            np.multiply(i, g, entering)
+            np.add(cell, entering, cell)
+            np.multiply(o, np.tanh(cell, kept.squashed[t]), hidden[t + 1])
     output = np.empty((steps, batch, size), kind)
     output[:: -1 if reverse else 1] = hidden[1:].swapaxes(1, 2)
     return output, hidden[steps].T.reshape(hx_.shape), cells[steps].T.reshape(cx_.shape), kept.buffer.view(np.uint8)
@@ -274,21 +277,22 @@ def mkldnn_rnn_layer_backward(
     # Gradients of the operands [x; h] of each product.
     reached = np.empty((steps, features + size, batch), kind)
     part = np.empty((size, batch), kind)
-    for t in reversed(range(steps)):
-        if outer is not None:
-            gh = np.add(gh, outer[t], part)
-        at = through[t]
-        np.multiply(at, gh, at)
-        np.add(gc, at, gc)
-        slope = slopes[t]
-        np.multiply(slope[:3], gc, slope[:3])
-        np.multiply(slope[3], gh, slope[3])
-        np.multiply(gc, kept.gates[t, 1], gc)
-        gh = np.dot(back, slope.reshape(4 * size, batch), reached[t])[features:]
+    with one_blas_thread():
+        for t in reversed(range(steps)):
+            if outer is not None:
+                gh = np.add(gh, outer[t], part)
+            at = through[t]
+            np.multiply(at, gh, at)
+            np.add(gc, at, gc)
+            slope = slopes[t]
+            np.multiply(slope[:3], gc, slope[:3])
+            np.multiply(slope[3], gh, slope[3])
+            np.multiply(gc, kept.gates[t, 1], gc)
+            gh = np.dot(back, slope.reshape(4 * size, batch), reached[t])[features:]
     # One product for all steps: (4 H, T N) with (T N, operands).
     flat = np.ascontiguousarray(slopes.reshape(steps, 4 * size, batch).swapaxes(0, 1)).reshape(4 * size, -1)
     operands = np.ascontiguousarray(kept.operands[:steps].swapaxes(1, 2)).reshape(steps * batch, -1)
-    grads = np.dot(flat, operands)
+    grads = dot(flat, operands)
     grad_input = np.empty(input.shape, kind)
     grad_input[:: -1 if reverse else 1] = reached[:, :features].swapaxes(1, 2)
     grad_bias = grads[:, -1].copy()

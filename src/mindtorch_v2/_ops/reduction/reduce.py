@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core import parallel
 from ..._core.threads import threads
 from ..._dispatch.facts import Autocast, Batching, Layout
 from ..._dispatch.out_dtypes import castable
@@ -54,6 +55,7 @@ def by_dim(make):
 
 _MANY = 1 << 16
 _BLOCK = 4096
+_ROWS = 256  # of so many elements that a thread adds up
 _block_ones = np.ones(_BLOCK, _FLOAT32)
 
 
@@ -66,7 +68,10 @@ def _add_float32(array, axes, keepdim):
 def _add_many(array):
     """The sum of a long vector: BLAS adds up blocks of it, twice as fast as a reduction, which then adds their sums."""
     whole = array.size // _BLOCK * _BLOCK
-    total = _add_reduce(array[:whole].reshape(-1, _BLOCK).dot(_block_ones))
+    rows = array[:whole].reshape(-1, _BLOCK)
+    sums = np.empty(len(rows), _FLOAT32)
+    parallel.blocks(len(rows), _ROWS, lambda part: np.dot(rows[part], _block_ones, sums[part]))
+    total = _add_reduce(sums)
     return total if whole == array.size else total + _add_reduce(array[whole:])
 
 

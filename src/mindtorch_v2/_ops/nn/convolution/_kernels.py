@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from threading import get_ident
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from ...._core import parallel
 from ...._core.strides import windowed
+from ..._support.split_products import matmul
 from .._windows import Ints, offsets, output_size
 from . import _banded
 
@@ -97,10 +97,10 @@ class _Geometry:
         self._inner = [slice(p, p + n) for n, p in zip(input.shape[3:], padding[1:], strict=True)]
         self._by_thread: dict[Ints, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
-    def columns(self, block: _Block) -> np.ndarray:
-        """The columns of a block: (groups, channels of a group * kernel, samples * rows).
+    def windows(self, block: _Block) -> tuple[np.ndarray, np.ndarray]:
+        """The windows of a block, (channels, kernel ..., samples, rows ...), as a view, and an array that has room for them.
 
-        The next call on the same thread overwrites them.
+        The next call on the same thread overwrites both.
         """
         channels = block.channels(self.per_group)
         rows = block.rows
@@ -115,6 +115,14 @@ class _Geometry:
         if first < last:
             part = self.input[block.samples, channels, first:last]
             slab[(slice(None), slice(None), slice(first - top, last - top), *self._inner)] = part.swapaxes(0, 1)
+        return windows, columns
+
+    def columns(self, block: _Block) -> np.ndarray:
+        """The windows of a block as columns: (groups, channels of a group * kernel, samples * rows).
+
+        The next call on the same thread overwrites them.
+        """
+        windows, columns = self.windows(block)
         np.copyto(columns, windows)
         return columns.reshape(block.groups.stop - block.groups.start, -1, math.prod(columns.shape[1 + len(self.kernel) :]))
 
@@ -147,14 +155,6 @@ class _Geometry:
         samples, number = block.samples.stop - block.samples.start, block.rows.stop - block.rows.start
         rows = product.reshape(product.shape[0] * product.shape[1], samples, number, *self.row)
         return rows[(..., *[slice(0, n) for n in self.out[1:]])].swapaxes(0, 1)
-
-
-def run_blocks(count: int, work: Callable[[int], None]) -> None:
-    """Call `work` with each number below `count`, on several threads; a single block leaves them to BLAS."""
-    if count == 1:
-        work(0)
-    else:
-        parallel.run(count, work)
 
 
 def _is_pointwise(kernel: Ints, padding: Ints) -> bool:
@@ -197,9 +197,9 @@ def forward(
     if _is_pointwise(kernel, padding):
         points = _strided_points(input, stride, out)
         if groups == 1:
-            np.matmul(weight.reshape(count, -1), points, output.reshape(len(input), count, -1))
+            matmul(weight.reshape(count, -1), points, output.reshape(len(input), count, -1))
         else:
-            np.matmul(
+            matmul(
                 weight.reshape(groups, count // groups, -1),
                 _grouped(points, groups, 1),
                 _grouped(output.reshape(len(input), count, -1), groups, 1),
@@ -219,7 +219,7 @@ def forward(
         else:
             np.add(cropped, shift[channels], target)
 
-    run_blocks(len(geometry.blocks), work)
+    parallel.run(len(geometry.blocks), work)
     return output
 
 
@@ -236,9 +236,9 @@ def weight_grad(
         points = _strided_points(input, stride, grad.shape[2:])
         flat = grad.reshape(*grad.shape[:2], -1)
         if groups == 1:
-            per_sample = np.matmul(flat, points.swapaxes(1, 2))
+            per_sample = matmul(flat, points.swapaxes(1, 2))
         else:
-            per_sample = np.matmul(_grouped(flat, groups, 1), _grouped(points, groups, 1).swapaxes(2, 3))
+            per_sample = matmul(_grouped(flat, groups, 1), _grouped(points, groups, 1).swapaxes(2, 3))
         return np.add.reduce(per_sample, 0).reshape(weight_shape)
     geometry = _Geometry(input, groups, kernel, grad.shape[2:], stride, padding, dilation)
     per_group = count // groups
@@ -248,15 +248,24 @@ def weight_grad(
     parts = _parts(len(geometry.blocks), -(-len(geometry.blocks) // most))
     totals = np.zeros((len(parts), groups, per_group, math.prod(weight_shape[1:])), input.dtype)
 
+    depthwise = weight_shape[0] == groups and weight_shape[1] == 1
+
     def work(number: int) -> None:
         for block in geometry.blocks[parts[number]]:
-            columns = geometry.columns(block)
-            # Zero between the rows of a run, so that what the columns hold there does not count.
-            spread = np.zeros((len(columns), per_group, columns.shape[2]), input.dtype)
+            windows, columns = geometry.windows(block)
+            rows = windows.shape[1 + len(kernel) :]
+            # Zero between the rows of a run, so that what the windows hold there does not count.
+            spread = np.zeros((block.groups.stop - block.groups.start, per_group, math.prod(rows)), input.dtype)
             geometry.crop(spread, block)[...] = grad[block.samples, block.channels(per_group), block.rows]
-            totals[number, block.groups] += np.matmul(spread, columns.swapaxes(1, 2))
+            if depthwise:  # inner products with the windows where they are: to copy them takes longer
+                dots = np.vecdot(windows, spread.reshape(-1, *(1,) * len(kernel), *rows))
+                totals[number, block.groups] += np.add.reduce(dots.reshape(len(spread), 1, math.prod(kernel), -1), 3)
+            else:
+                np.copyto(columns, windows)
+                flat = columns.reshape(len(spread), -1, math.prod(rows))
+                totals[number, block.groups] += np.matmul(spread, flat.swapaxes(1, 2))
 
-    run_blocks(len(parts), work)
+    parallel.run(len(parts), work)
     return (np.add.reduce(totals, 0) if len(totals) > 1 else totals[0]).reshape(weight_shape)
 
 
@@ -294,9 +303,9 @@ def _pointwise_input_grad(grad: np.ndarray, shape: Ints, weight: np.ndarray, str
     """The input gradient of a 1x1 kernel: zero except at the strided elements."""
     flat = grad.reshape(*grad.shape[:2], -1)
     if groups == 1:
-        points = np.matmul(weight.reshape(len(weight), -1).T, flat)
+        points = matmul(weight.reshape(len(weight), -1).T, flat)
     else:
-        points = np.matmul(weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2), _grouped(flat, groups, 1))
+        points = matmul(weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2), _grouped(flat, groups, 1))
     points = points.reshape(*shape[:2], *grad.shape[2:])
     if points.shape == tuple(shape):
         return points
@@ -350,5 +359,5 @@ def _scattered(
         inner = whole[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])]
         grad_input[samples_of, of_samples[0].channels(channels)] = inner.swapaxes(0, 1)
 
-    run_blocks(len(tasks), work)
+    parallel.run(len(tasks), work)
     return grad_input

@@ -1,0 +1,84 @@
+"""Matrix products, split into blocks that threads share.
+
+BLAS has threads of its own, but the sums of a product on two of them differ in their last bits from those on one, and for some
+milliseconds after a product they keep a core busy by waiting for the next. So BLAS computes on the calling thread alone, and
+large products are split here: into few blocks, because BLAS lays the operand that blocks share out anew for each.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._core import parallel
+from ..._core.blas import get_num_threads, one_blas_thread
+
+# Multiply-adds up to which BLAS uses no threads of its own: of two matrices, and of a matrix and a vector.
+_FEW = 1 << 18
+_FEW_OF_VECTOR = 1 << 13
+# Multiply-adds from which on a product of two matrices is split, and how many blocks it then has.
+_MANY = 1 << 23
+_BLOCKS = ((1 << 29, 8), (1 << 26, 4), (_MANY, 2))
+# Blocks have a multiple of so many rows or columns, as the inner loops of BLAS do.
+_UNIT = 32
+
+
+def dot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The product of two matrices of one dtype, as a new array; ValueError if their sizes do not match."""
+    rows, columns = left.shape[0], right.shape[1]
+    work = left.size * columns
+    if work <= _FEW_OF_VECTOR or (work <= _FEW and rows > 1 and columns > 1) or left.dtype.char not in "fdFD":
+        return left.dot(right)
+    return _fill(np.empty((rows, columns), left.dtype), left, right)
+
+
+def dot_with_vector(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The product of two arrays of one dtype, of which at least one is a vector."""
+    if max(left.size, right.size) <= _FEW_OF_VECTOR or get_num_threads() == 1:
+        return left.dot(right)
+    with one_blas_thread():
+        return left.dot(right)
+
+
+def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """The products of two batches of matrices of one dtype, in `out` or a new array; batches broadcast."""
+    if left.dtype.char not in "fdFD":
+        return np.matmul(left, right, out)
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    if out is None:
+        out = np.empty((*batch, left.shape[-2], right.shape[-1]), left.dtype)
+    work = left.shape[-2] * left.shape[-1] * right.shape[-1] * math.prod(batch[1:])
+    if not batch:
+        return _fill(out, left, right)
+    left, right = (np.broadcast_to(side, (*batch, *side.shape[-2:])) for side in (left, right))
+    if work >= _MANY:
+        for number in range(batch[0]):
+            matmul(left[number], right[number], out[number])
+    else:
+        step = max(1, _MANY // 2 // max(work, 1))
+        parallel.blocks(batch[0], step, lambda part: np.matmul(left[part], right[part], out[part]))
+    return out
+
+
+def _fill(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Write the product of two matrices to `out`, and return that."""
+    left, right = _for_blas(left), _for_blas(right)
+    rows, columns = out.shape
+    length = max(rows, columns)
+    count = next((count for least, count in _BLOCKS if left.size * columns >= least), 1)
+    step = -(-length // (count * _UNIT)) * _UNIT
+    if columns >= rows:
+        parallel.blocks(length, step, lambda part: np.matmul(left, right[:, part], out[:, part]))
+    else:
+        parallel.blocks(length, step, lambda part: np.matmul(left[part], right, out[part]))
+    return out
+
+
+def _for_blas(matrix: np.ndarray) -> np.ndarray:
+    """The matrix, or a copy of one whose rows or columns do not lie in memory as BLAS wants them."""
+    item = matrix.itemsize
+    for (long, short), length in ((matrix.strides, matrix.shape[1]), (matrix.strides[::-1], matrix.shape[0])):
+        if short == item and long >= length * item and not long % item:
+            return matrix
+    return np.ascontiguousarray(matrix)
