@@ -18,8 +18,8 @@ from ..._core.blas import get_num_threads, one_blas_thread
 _FEW = 1 << 18
 _FEW_OF_VECTOR = 1 << 13
 # Multiply-adds from which on a product of two matrices is split, and how many blocks it then has.
-_MANY = 1 << 23
-_BLOCKS = ((1 << 29, 8), (1 << 26, 4), (_MANY, 2))
+_MANY = 1 << 24
+_BLOCKS = ((1 << 31, 8), (1 << 27, 4), (_MANY, 2))
 # Blocks have a multiple of so many rows or columns, as the inner loops of BLAS do.
 _UNIT = 32
 
