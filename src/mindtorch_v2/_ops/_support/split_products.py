@@ -27,10 +27,14 @@ _UNIT = 32
 def dot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The product of two matrices of one dtype, as a new array; ValueError if their sizes do not match."""
     rows, columns = left.shape[0], right.shape[1]
-    work = left.size * columns
-    if work <= _FEW_OF_VECTOR or (work <= _FEW and rows > 1 and columns > 1) or left.dtype.char not in "fdFD":
+    if _is_small(left.size * columns, rows, columns) or left.dtype.char not in "fdFD":
         return left.dot(right)
     return _fill(np.empty((rows, columns), left.dtype), left, right)
+
+
+def _is_small(work: int, rows: int, columns: int) -> bool:
+    """Whether BLAS uses no threads for a product of so many multiply-adds."""
+    return work <= _FEW_OF_VECTOR or (work <= _FEW and rows > 1 and columns > 1)
 
 
 def dot_with_vector(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -43,12 +47,13 @@ def dot_with_vector(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """The products of two batches of matrices of one dtype, in `out` or a new array; batches broadcast."""
-    if left.dtype.char not in "fdFD":
+    rows, columns = left.shape[-2], right.shape[-1]
+    if _is_small(max(left.size * columns, rows * right.size), rows, columns) or left.dtype.char not in "fdFD":
         return np.matmul(left, right, out)
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     if out is None:
-        out = np.empty((*batch, left.shape[-2], right.shape[-1]), left.dtype)
-    work = left.shape[-2] * left.shape[-1] * right.shape[-1] * math.prod(batch[1:])
+        out = np.empty((*batch, rows, columns), left.dtype)
+    work = rows * left.shape[-1] * columns * math.prod(batch[1:])
     if not batch:
         return _fill(out, left, right)
     left, right = (np.broadcast_to(side, (*batch, *side.shape[-2:])) for side in (left, right))
