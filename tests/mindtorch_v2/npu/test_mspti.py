@@ -16,6 +16,7 @@ from mindtorch_v2._dispatch.observer import ActivityRecords
 from mindtorch_v2.profiler import ProfilerActivity, profile
 from mindtorch_v2.profiler.recording import device, device_join
 from mindtorch_v2.profiler.recording.device_join import Launch, Launched, join
+from mindtorch_v2.profiler.recording.recorder import Recorder
 
 from .models import MODELS, losses
 
@@ -152,6 +153,46 @@ def test_without_the_library_events_are_used_and_that_is_said_once(npu, monkeypa
     assert "Adds" in {event.name for event in prof.events()}
     with profile(activities=BOTH):  # a second warning would be an error
         x + 1
+
+
+def test_a_recording_that_cannot_start_lets_go_of_the_library(npu, monkeypatch):
+    prof = profile(activities=BOTH)
+
+    def fail(self, step=0):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Recorder, "start", fail)
+        with pytest.raises(MemoryError):
+            prof.start()
+    assert mspti._collector()._listeners == ()
+
+
+def test_a_forked_child_ends_and_uses_events(in_process):
+    code = """
+        import os, warnings
+        import mindtorch_v2 as torch
+        from mindtorch_v2._backends.npu import mspti
+        from mindtorch_v2.profiler import ProfilerActivity, profile
+
+        x = torch.ones(3, device="npu")
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]) as prof:
+            x + 1
+            child = os.fork()
+            if not child:
+                try:
+                    mspti.Activities().start()
+                except mspti.MsptiError as error:
+                    print(error, flush=True)
+                sys.exit()
+            os.waitpid(child, 0)
+        print(sum(event.device_type == "NPU" for event in prof.events()))
+    """
+    run = in_process(code)
+    assert run.stdout.splitlines() == [
+        "libmspti was loaded before this process was forked, and its threads are the parent's",
+        "1",
+    ], run.stdout + run.stderr
 
 
 # ---------------------------------------------------------------- faults of the library

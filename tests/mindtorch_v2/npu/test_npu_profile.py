@@ -182,6 +182,12 @@ def test_blocks_are_told_apart_by_their_device_and_in_order_of_time():
     assert columns["mem_device_index"].tolist() == [0, 0, 0]
 
 
+def test_a_profile_that_has_not_started_has_no_events(npu):
+    prof = torch.autograd.profiler.profile(use_device="npu")
+    prof._prepare_trace()
+    assert len(prof.store) == 0
+
+
 def test_traces_name_the_device(npu, tmp_path):
     x = torch.ones(3, device="npu")
     with profile(activities=BOTH) as prof:

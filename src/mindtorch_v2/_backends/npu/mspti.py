@@ -141,6 +141,7 @@ class _Collector:
         self._spare: list[Any] = []
         self._fences = itertools.count(1)
         self.refused = 0
+        self._pid = os.getpid()
         self._callbacks = _Request(self._request), _Complete(self._complete)
         atexit.register(self._end)
 
@@ -168,6 +169,8 @@ class _Collector:
 
     def add(self, listener: Activities) -> list[str]:
         """Hand records to one more; returns what the library does not tell."""
+        if os.getpid() != self._pid:
+            raise MsptiError("libmspti was loaded before this process was forked, and its threads are the parent's")
         with self._lock:
             if not self._listeners:
                 self._subscribe()
@@ -207,6 +210,8 @@ class _Collector:
 
     def remove(self, listener: Activities) -> None:
         """Undo `add`; nothing happens if that was done already."""
+        if os.getpid() != self._pid:  # a forked child: there is no thread that would answer
+            return
         with self._lock:
             if listener in self._listeners:
                 if len(self._listeners) == 1:
@@ -236,7 +241,7 @@ class _Collector:
         fenced = bool(waiting) and not is_lost
         quiet_s = _QUIET_S if waiting else _QUIET_WITHOUT_MARKS_S
         looked_at, since = 0, time.monotonic()
-        while streams or is_lost:
+        while (streams or is_lost) and os.getpid() == self._pid:
             self._flush()
             new = listener.buffers[looked_at:]
             looked_at += len(new)

@@ -195,13 +195,23 @@ class DeviceRecorder:
         if self._ended is None:
             self._ended = self._clock()
 
+    def abandon(self) -> None:
+        """Listen no longer, and let go of what was recorded."""
+        self.withdraw()
+        if self._activities is not None:
+            self._activities.withdraw()
+            self._activities = None
+        self._pending = []
+
     @property
     def properties(self) -> list[dict[str, Any]]:
         """What traces tell of the devices that are in use."""
+        timing = observer.device_timing("npu")
         found = []
-        for index in self._timing.used_devices():
+        assert timing is not None
+        for index in timing.used_devices():
             with suppress(RuntimeError):  # a device that is lost tells nothing of itself
-                found.append(self._timing.properties(index))
+                found.append(timing.properties(index))
         return found
 
     def add_to_columns(

@@ -195,6 +195,8 @@ class profile:
                 self._retention.start(RecordingWindow(self._recorder, self._gc, self._device, self._out_calls, self._meta()))
         except BaseException:
             self.withdraw()
+            if self._device is not None:
+                self._device.abandon()
             self._recorder = None
             raise
         self._is_read = False
