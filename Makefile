@@ -180,6 +180,8 @@ $(SITE): pyproject.toml $(MADE)
 $(INTEROP)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(INTEROP)/venv
 	$(INTEROP)/venv/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[interop]'
+	$(PYTHON) -m venv $(INTEROP)/ascend
+	$(INTEROP)/ascend/bin/python -m pip --quiet --disable-pip-version-check install 'torch-tb-profiler-ascend>=0.4.0.11'
 	if command -v npm > /dev/null; then npm install --prefix $(INTEROP) --no-audit --no-fund --silent speedscope@1 axe-core@4; fi
 	@touch $@
 

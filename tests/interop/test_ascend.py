@@ -1,20 +1,33 @@
-"""Ascend folders in msprof-analyze: what it says of one that this project wrote is what was recorded."""
+"""Ascend folders in msprof-analyze and in TensorBoard's plugin for Ascend: what they say of one that this project wrote is what
+was recorded. And a folder that MindSpore writes, which this project reads.
+
+ASCEND_PLUGIN_PYTHON names an interpreter that has torch-tb-profiler-ascend, whose modules are named as torch-tb-profiler's are;
+`make interop` makes one. MINDSPORE_PYTHON names one that has mindspore (800 MB to download); without it that test is skipped.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
+import os
+import re
+import sqlite3
 import subprocess
 import sys
+import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from mindtorch_v2._dispatch import observer
+from mindtorch_v2.profiler import load
 from mindtorch_v2.profiler.results import writers
 from mindtorch_v2.profiler.store.store import EventStore, RowDetails
 
 TOOL = Path(sys.executable).with_name("msprof-analyze")
 BASE = 1_736_408_883_000_000_000
+COLUMNS = ("Step", "Index", "Computing", "Communication", "Overlapped")
 COLLECTIVE = RowDetails("", '{"Collective name": "allreduce", "Seq": 0, "In msg nelems": 64, "dtype": "FP32"}')
 
 pytestmark = pytest.mark.skipif(not TOOL.exists(), reason="msprof-analyze is not installed")
@@ -44,12 +57,12 @@ def recording(rank: int) -> EventStore:
     return EventStore.from_rows(rows, pid=100 + rank, wall_start_ns=BASE, metadata=metadata, options={"use_device": "npu"})
 
 
-@pytest.fixture
-def folders(tmp_path):
+@pytest.fixture(params=["ascend", "ascend-db"])
+def folders(request, tmp_path):
     made = tmp_path / "job"
     made.mkdir()
     for rank in (0, 1):
-        writers.get("ascend")(recording(rank), made / f"rank{rank}_ascend_pt")
+        writers.get(request.param)(recording(rank), made / f"rank{rank}_2026010100000{rank}000_ascend_pt")
     return made
 
 
@@ -61,17 +74,114 @@ def analyze(*arguments: object) -> str:
 
 def test_cluster_reports_the_recorded_times(folders, tmp_path):
     analyze("cluster", "-d", folders, "-o", tmp_path / "out")
-    with open(tmp_path / "out" / "cluster_analysis_output" / "cluster_step_trace_time.csv") as file:
-        rows = list(csv.DictReader(file))
-    figures = {
-        (row["Step"], row["Index"]): [float(row[name]) for name in ("Computing", "Communication", "Overlapped")] for row in rows
-    }
+    output = tmp_path / "out" / "cluster_analysis_output"
+    if (output / "cluster_analysis.db").exists():
+        with closing(sqlite3.connect(output / "cluster_analysis.db")) as database:
+            rows = database.execute(
+                'SELECT step, "index", computing, communication, overlapped FROM ClusterStepTraceTime'
+            ).fetchall()
+    else:
+        with open(output / "cluster_step_trace_time.csv") as file:
+            rows = [tuple(row[name] for name in COLUMNS) for row in csv.DictReader(file)]
+    figures = {(str(step), str(rank)): [float(figure) for figure in times] for step, rank, *times in rows}
     assert figures == {(str(step), str(rank)): [400 + 50 * rank, 300, 100 + 50 * rank] for step in range(3) for rank in (0, 1)}
 
 
-def test_compare_and_advisor_open_them(folders, tmp_path):
-    said = analyze(
-        "compare", "-d", folders / "rank0_ascend_pt", "-bp", folders / "rank1_ascend_pt", "-o", tmp_path / "compared"
+def test_compare_reports_the_recorded_times(folders, tmp_path):
+    first, second = sorted(folders.iterdir())
+    said = analyze("compare", "-d", first, "-bp", second, "-o", tmp_path / "compared")
+    assert "Failed" not in said and "[ERROR]" not in said
+    (book,) = (tmp_path / "compared").glob("performance_comparison_result_*.xlsx")
+    # Milliseconds of three steps, of the second folder and of the first.
+    assert overall(book) == {
+        "Computing Time": ["1.35", "1.2"],
+        "Uncovered Communication Time": ["0.45", "0.6"],
+        "Free Time": ["0.9", "0.9"],
+        "E2E Time": ["2.7", "2.7"],
+    }
+
+
+def overall(book: Path) -> dict[str, list[str]]:
+    """Durations of the first sheet of a workbook, those of both folders."""
+    with zipfile.ZipFile(book) as parts:
+        texts = re.findall(r"<si><t[^>]*>(.*?)</t></si>", parts.read("xl/sharedStrings.xml").decode(), re.S)
+        sheet = parts.read("xl/worksheets/sheet1.xml").decode()
+    found = {}
+    for row in re.findall(r"<row.*?</row>", sheet, re.S):
+        cells = [texts[int(value)] if 't="s"' in kind else value for kind, value in re.findall(r"<c ([^>]*)><v>(.*?)</v>", row)]
+        if len(cells) > 4 and cells[0].endswith("Time"):
+            found[cells[0]] = [cells[1], cells[4]]
+    return found
+
+
+def test_advisor_opens_them(folders, tmp_path):
+    said = analyze("advisor", "all", "-d", sorted(folders.iterdir())[0], "-o", tmp_path / "advised")
+    assert "Traceback" not in said and list((tmp_path / "advised").rglob("*.html"))
+
+
+PLUGIN = """
+import json, sys
+from torch_tb_profiler import io
+from torch_tb_profiler.profiler.loader import RunLoader
+
+if __name__ == "__main__":
+    run = RunLoader("run", sys.argv[1], io.Cache(), "Ascend").load()
+    print(json.dumps({
+        profile.worker: {
+            "views": [view.display_name for view in profile.views],
+            "columns": [column["name"] for column in profile.kernel_table["data"]["columns"]],
+            "kernels": profile.kernel_table["data"]["rows"],
+        }
+        for profile in run.profiles.values()
+    }))
+"""
+
+
+@pytest.mark.parametrize("folders", ["ascend"], indirect=True)
+def test_the_plugin_of_tensorboard_shows_the_recorded_kernels(folders, tmp_path):
+    python = os.environ.get("ASCEND_PLUGIN_PYTHON") or os.path.join(
+        os.environ.get("INTEROP_FOLDER", ""), "ascend", "bin", "python"
     )
-    assert "Failed" not in said and list((tmp_path / "compared").glob("performance_comparison_result_*.xlsx"))
-    analyze("advisor", "all", "-d", folders / "rank0_ascend_pt", "-o", tmp_path / "advised")
+    if not os.path.exists(python):
+        pytest.skip("torch-tb-profiler-ascend is not installed")
+    (tmp_path / "plugin.py").write_text(PLUGIN)
+    done = subprocess.run([python, tmp_path / "plugin.py", folders], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout.splitlines()[-1])
+    assert sorted(shown) == ["rank0", "rank1"]
+    for rank, run in enumerate(shown.values() if list(shown) == sorted(shown) else reversed(shown.values())):
+        assert {"Operator", "Kernel", "Trace"} <= set(run["views"])
+        durations = [float(row[run["columns"].index("Duration(us)")]) for row in run["kernels"]]
+        assert sorted(durations) == sorted([200.0, 200.0 + 50 * rank, 300.0] * 3)
+
+
+MINDSPORE = """
+import sys
+import numpy as np
+import mindspore
+from mindspore.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
+
+mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
+mindspore.set_device("CPU")
+layer = mindspore.nn.Dense(4, 3)
+handler = tensorboard_trace_handler(sys.argv[1])
+with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, active=2, repeat=1), on_trace_ready=handler) as prof:
+    for _ in range(2):
+        layer(mindspore.Tensor(np.ones((2, 4), np.float32))).sum().asnumpy()
+        prof.step()
+"""
+
+
+@pytest.mark.skipif(not os.environ.get("MINDSPORE_PYTHON"), reason="MINDSPORE_PYTHON is not set")
+def test_a_folder_of_mindspore_is_read_whole(tmp_path):
+    (tmp_path / "train.py").write_text(MINDSPORE)
+    command = [os.environ["MINDSPORE_PYTHON"], tmp_path / "train.py", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    (folder,) = (tmp_path / "out").glob("*_ascend_ms")
+    events = json.loads((folder / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").read_text())
+    spans = [event for event in events if event["ph"] == "X"]
+    loaded = load(folder)
+    assert loaded.recovery.intact, done.stderr
+    assert len(loaded.store) == len(spans) > 0
+    assert int(loaded.store.duration.sum()) == sum(round(float(event["dur"]) * 1000) for event in spans)
+    assert "MatMul" in loaded.store.names

@@ -38,7 +38,9 @@ def _database(schema: Mapping[str, str], filled: Iterable[tuple[str, Iterable[Ro
             connection.execute(f"CREATE TABLE {table} ({columns})")
         for table, rows in filled:
             places = ", ".join("?" * (schema[table].count(",") + 1))
-            connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
+            written = connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows).rowcount
+            if table in tables.NOT_EMPTY and written < 1:
+                connection.execute(f"DROP TABLE {table}")
         connection.commit()
         yield connection.serialize()
 
