@@ -1,6 +1,6 @@
 """Kills a rank of a training job at random moments: the others must say so in time, and nothing may be left behind.
 
-    python tests/soak/rank_kills.py [--kills 50] [--seed 0] [--ranks 3] [--timeout 4]
+    python tests/soak/rank_kills.py [--kills 50] [--seed 0] [--ranks 3] [--timeout 10]
 
 Every rank trains by DistributedDataParallel under profile(stream_to=...). Jobs in turns are
 - processes that nothing watches: each survivor must raise within the group's timeout an error that has its rank, group, op and
@@ -89,7 +89,7 @@ def one_kill(folder: Path, number: int, chance: random.Random, args: argparse.Na
     try:
         pids = [folder / f"{rank}.pid" for rank in range(args.ranks)]
         if not wait_for(pids if early else [folder / f"{rank}.ready" for rank in range(args.ranks)]):
-            return "the job did not start"
+            return f"the job did not start: {' | '.join((folder / f'{rank}.out').read_text()[-800:] for rank in range(args.ranks))}"
         time.sleep(chance.uniform(0, 1.0 if early else 2.0))
         all_pids = [int(path.read_text()) for path in pids]
         os.kill(all_pids[culprit], signal.SIGKILL)
@@ -168,7 +168,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--ranks", type=int, default=3)
-    parser.add_argument("--timeout", type=float, default=4, help="of the group, in seconds")
+    parser.add_argument("--timeout", type=float, default=10, help="of the group, in seconds")
     args = parser.parse_args()
     chance, failures = random.Random(args.seed), []
     for number in range(args.kills):

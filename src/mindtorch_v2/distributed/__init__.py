@@ -80,6 +80,7 @@ __all__ = [
     "DistNetworkError",
     "DistStoreError",
     "FileStore",
+    "GradBucket",
     "HashStore",
     "PrefixStore",
     "QueueEmptyError",
@@ -88,6 +89,7 @@ __all__ = [
     "DeviceMesh",
     "init_device_mesh",
     "is_available",
+    "register_rendezvous_handler",
 ]
 
 
@@ -120,6 +122,8 @@ __getattr__, __dir__ = _lazy_exports(
     {
         ".distributed_c10d": tuple(_C10D),
         ".device_mesh": ("DeviceMesh", "init_device_mesh"),
+        ".rendezvous": ("register_rendezvous_handler",),
+        "..nn.parallel._reducer": ("GradBucket",),
         "._store.stores": ("FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"),
         "._errors": ("DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError"),
     },
