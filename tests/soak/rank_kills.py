@@ -74,7 +74,7 @@ def one_kill(folder: Path, number: int, chance: random.Random, args: argparse.Na
     script.write_text(PROGRAM)
     program = [str(script), str(folder), str(args.timeout)]
     watched, early, culprit = number % 2 == 1, chance.random() < 0.2, chance.randrange(args.ranks)
-    outs = [open(folder / f"{rank}.out", "w+") for rank in range(args.ranks)]  # noqa: SIM115
+    outs = [open(folder / f"{rank}.out", "w") for rank in range(args.ranks)]  # noqa: SIM115
     if watched:
         launch = ["-m", "mindtorch_v2.distributed.run", "--standalone", f"--nproc-per-node={args.ranks}"]
         processes = [subprocess.Popen([sys.executable, *launch, *program], stdout=outs[0], stderr=subprocess.STDOUT)]
@@ -89,7 +89,8 @@ def one_kill(folder: Path, number: int, chance: random.Random, args: argparse.Na
     try:
         pids = [folder / f"{rank}.pid" for rank in range(args.ranks)]
         if not wait_for(pids if early else [folder / f"{rank}.ready" for rank in range(args.ranks)]):
-            return f"the job did not start: {' | '.join((folder / f'{rank}.out').read_text()[-800:] for rank in range(args.ranks))}"
+            said = " | ".join((folder / f"{rank}.out").read_text()[-800:] for rank in range(args.ranks))
+            return f"the job did not start: {said}"
         time.sleep(chance.uniform(0, 1.0 if early else 2.0))
         all_pids = [int(path.read_text()) for path in pids]
         os.kill(all_pids[culprit], signal.SIGKILL)
@@ -101,11 +102,8 @@ def one_kill(folder: Path, number: int, chance: random.Random, args: argparse.Na
             except subprocess.TimeoutExpired:
                 return f"{'mtrun' if watched else f'rank {rank}'} still ran {time.monotonic() - killed:.0f} s after the kill"
         took = time.monotonic() - killed
-        said = []
-        for out in outs:
-            out.seek(0)
-            said.append(out.read())
-        problem = after_mtrun(said[0], culprit) if watched else after_kill(said, culprit, early, args)
+        texts = [(folder / f"{rank}.out").read_text() for rank in range(args.ranks)]
+        problem = after_mtrun(texts[0], culprit) if watched else after_kill(texts, culprit, early, args)
         if problem is None:
             alive = [pid for pid in all_pids if Path(f"/proc/{pid}").exists()]
             problem = f"processes {alive} are left" if alive else unreadable(folder, args.ranks)
