@@ -15,6 +15,8 @@ from ._dispatch.facts import Surface
 
 # Most ops have nothing written by hand, and comparing with this is quicker than asking a Flag.
 _NONE = Surface.NONE
+# Ops of torch's modules are named after them, `linalg_det` for torch.linalg.det, and are no methods of tensors.
+_OF_MODULES = ("fft_", "linalg_", "special_")
 
 
 def _add(names: dict[str, Any], added: dict[str, Any], source: str) -> None:
@@ -43,7 +45,7 @@ def tensor_attributes(own: dict[str, Any]) -> dict[str, Any]:
     """Tensor's attributes: its `own` class body, a method for every op that takes a tensor first, and what is handwritten."""
     attributes = dict(own)
     for name, packet in registry.packets.items():
-        if "::" in name or name in own or not _is_offered(packet, Surface.METHOD):
+        if "::" in name or name in own or name.startswith(_OF_MODULES) or not _is_offered(packet, Surface.METHOD):
             continue
         for spec in packet:
             if spec.schema.is_method:

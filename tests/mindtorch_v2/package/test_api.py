@@ -143,6 +143,11 @@ def test_docstring_lists_the_overloads_and_then_the_text():
 # ---------------------------------------------------------------- the surface
 
 
+def test_ops_of_modules_are_no_methods():
+    assert not [name for name in dir(torch.Tensor) if name.startswith(("fft_", "linalg_", "special_"))]
+    assert torch.linalg.det(torch.eye(2)) == 1
+
+
 def test_a_name_that_two_tables_set_is_refused(monkeypatch):
     monkeypatch.setattr(_surface._tensor_methods, "FUNCTIONS", {"einsum": None}, raising=False)
     with pytest.raises(ValueError, match=r"_tensor_methods.FUNCTIONS sets einsum: set before"):
