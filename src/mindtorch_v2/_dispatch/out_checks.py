@@ -148,11 +148,11 @@ def check_iterated(op: OpSpec, args: tuple[Any, ...], sources: list[Tensor], tar
 
 def check_apart_from(op: OpSpec, args: tuple[Any, ...], target: Tensor, keeps_shape: bool) -> None:
     """The same for an op that reads and writes in an order of its own: of its operands only a tensor that it starts from may
-    be the target. One that does not keep its shape is given it first, and is looked at when it is written."""
+    be the target. Of one that does not keep its shape no part counts: it is given memory first."""
     if op.checks_overlap is None or (op.checks_overlap is Overlap.PART and not keeps_shape):
         return
     only_part = op.checks_overlap is Overlap.PART
-    if keeps_shape and not only_part:
+    if not only_part:
         check_writable(target)
     starts = op.checks_overlap is Overlap.ANY and isinstance(args[0], Tensor)
     for source in tensors_in(args[1:] if starts else args):

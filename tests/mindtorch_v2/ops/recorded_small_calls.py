@@ -449,7 +449,7 @@ slope(lambda x: x.cumprod(0) / x.cumprod(0), [0., 3.])
 slope(lambda x: x.cumprod(0) * T([1., 2., 3., 4., 5.]), [2., 0., 3., 0., 5.])
 slope(lambda x: torch.as_strided(x.expand(2, 2), [2, 2], [1, 0]).abs(), [[1j, 3 - 4j]], complex64)
 x=G([1., 2.]); torch.autograd.grad(x.var([], correction=2), x, create_graph=True)[0].requires_grad
-torch.index_add(T([6]), 0, T([0, 0]), T([6, 7]), out=T([6]).expand(2))
+torch.scatter(T([6, 7]), 0, T([1]), T([6]), out=T([6]).expand(3))
 torch.frombuffer(bytearray(16), dtype=int8, offset=T([True]).numpy()[0])
 T([0.5]).logit(T(1 + 1j))
 torch.FloatStorage([T(1 + 1j)])
@@ -472,6 +472,7 @@ x=torch.arange(4.0).reshape(2, 2); torch.gather(x, 0, T([[0, 1], [1, 0]]), out=x
 x=torch.arange(4.0).reshape(2, 2); torch.index_select(x, 0, T([1, 0]), out=x)
 x=torch.arange(4.0).reshape(2, 2); torch.take(x, T([[0, 1], [2, 3]]), out=x.t())
 x=torch.arange(4.0).reshape(2, 2); torch.take(x, T([1]), out=x)
+((-0.5 - 2j) / T(0., dtype=float16)).sum(dtype=bool)
 """
 
 

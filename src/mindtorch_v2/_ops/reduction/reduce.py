@@ -90,6 +90,8 @@ def _real(array, wanted):
 def add_up(array, axes, keepdim, dtype):
     """The sum in the dtype that `sum(dtype=...)` gives."""
     wanted = _sum_dtype(array, dtype)
+    if wanted is _BOOL and array.dtype.kind == "W":  # complex32: its conversion to bools would lose the imaginary parts
+        array = array.astype(np.complex64)
     array = _real(array, wanted)
     if wanted.kind == "V":  # extension floats are summed in float32: in their own precision long sums stop growing
         return np.asarray(_add_reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
