@@ -85,8 +85,6 @@ def columns(store: EventStore, memory: Uses | None = None, overhead: Any = None)
     waits = backward_waits(visible)
     if waits.any():
         rows.append(("backward_wait", "f64", waits[order], False))
-    if visible.first_use_ns.any():
-        rows.append(("first_use", "f64", visible.first_use_ns[order], False))
     forward, backward = visible.links
     launched = np.flatnonzero(launches := _launch_rows(visible))
     rows += [

@@ -170,16 +170,16 @@ class DerivedColumns:
 
         The compilation of an op at its first use is no work of the row around it either.
         """
-        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns - self.first_use_ns, 0)
+        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns - self._first_use_ns, 0)
         return np.where(self.is_async, 0, alone) if self.has_communications else alone
 
     @cached_property
-    def first_use_ns(self) -> NDArray[np.int64]:
+    def _first_use_ns(self) -> NDArray[np.int64] | int:
         """Time of compiling ops while a row was the innermost one of its thread."""
         lanes = {thread.ident: lane for lane, thread in enumerate(self.threads)}
         uses = [(start, end - start, lanes[thread]) for start, end, _, thread in self.first_uses if thread in lanes]
         if not uses:
-            return np.zeros(len(self), np.int64)
+            return 0
         start, length, tid = np.array(uses, np.int64).T
         around = tree.enclosing(self.tid, self.start, self.end, self.parent, tid, start)
         return tree.sums(around, length, len(self))

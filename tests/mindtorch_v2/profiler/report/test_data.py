@@ -51,7 +51,6 @@ def sums(columns: dict[str, Any]) -> dict[tuple[str, bool, int], list[int]]:
     np.subtract.at(alone, parent[parent >= 0], columns["duration"][parent >= 0])
     np.add.at(self_bytes, columns["mem_event"], columns["mem_bytes"])
     total_bytes = self_bytes.copy()
-    first_use = columns.get("first_use", np.zeros(len(columns["duration"])))
     for row in range(len(parent) - 1, -1, -1):
         if parent[row] >= 0:
             total_bytes[parent[row]] += total_bytes[row]
@@ -64,7 +63,7 @@ def sums(columns: dict[str, Any]) -> dict[tuple[str, bool, int], list[int]]:
         for at, value in enumerate(
             (
                 1,
-                host * max(alone[row] - first_use[row], 0),
+                host * max(alone[row], 0),
                 host * columns["duration"][row],
                 self_bytes[row],
                 total_bytes[row],

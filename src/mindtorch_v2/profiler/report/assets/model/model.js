@@ -93,7 +93,7 @@ export class Model {
       phase[row] = own >= 0 ? own : ofKind[kind[row]];
     }
     for (let row = 0; row < size; row++) {
-      alone[row] = Math.max(0, alone[row] - (this.first_use?.[row] ?? 0));
+      if (alone[row] < 0) alone[row] = 0;
       if (!device[row]) hostSelf += alone[row];
       else if (this.isWork(row)) deviceTime += duration[row];
     }
