@@ -17,4 +17,5 @@ def first_use_text(store: EventStore) -> str:
     if not ops:
         return ""
     took = duration(first_use_ns(store))
-    return f"First use of {len(ops)} op{'s'[: len(ops) > 1]}: {took} of compiling, once in a process and in no row's self time"
+    used = f"First use of {len(ops)} op{'s'[: len(ops) > 1]}"
+    return f"{used}: {took} of compiling, once in a process; corrected times are without it"

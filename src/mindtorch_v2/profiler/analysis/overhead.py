@@ -65,8 +65,8 @@ class Overhead:
 
     The true cost is the time of the program recorded less that of the program not recorded. low_ns to high_ns is meant to
     contain it in 19 of 20 recordings (benchmarks/overhead_truth.py measures how often it does); total_ns is the likeliest.
-    duration_ns and self_ns are the recording's columns without the
-    cost of the events in them.
+    duration_ns and self_ns are the recording's columns without the cost of the events in them, and without the compilation
+    of ops at their first use.
     """
 
     calibration: Calibration
@@ -140,13 +140,14 @@ def _total(store: EventStore, calibration: Calibration, warm: Floats, cold: Floa
 
 
 def _corrected(store: EventStore, calibration: Calibration, warm: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Durations and self times without the least that the events in them cost: too little is taken away, rather than work."""
+    """Durations and self times without first uses and the least that the events in them cost: too little is taken away, rather
+    than work."""
     cost = np.rint(warm).astype(np.int64)
     each = np.full(len(store.mem_time), round(calibration.memory), np.int64)
-    memory = tree.sums(store.mem_event, each, len(store))
-    inside = np.where(cost > 0, np.int64(round(calibration.inside)), 0) + memory
+    between = tree.sums(store.mem_event, each, len(store)) + store.first_use_ns
+    inside = np.where(cost > 0, np.int64(round(calibration.inside)), 0) + between
     # A row's duration includes the whole cost of every event below it, and the inside part of its own.
-    below = tree.subtree_sums(store.parent, cost + memory) - cost - memory
+    below = tree.subtree_sums(store.parent, cost + between) - cost - between
     corrected = np.maximum(store.duration - below - inside, 0)
     children = tree.children_sums(store.parent, corrected)
     return corrected, np.maximum(corrected - children, 0)

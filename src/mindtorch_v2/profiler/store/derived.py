@@ -166,21 +166,16 @@ class DerivedColumns:
 
     @cached_property
     def self_ns(self) -> NDArray[np.int64]:
-        """Time not spent in children, never negative; 0 for what runs beside the thread that began it.
-
-        The compilation of an op at its first use is no work of the row around it either.
-        """
-        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns - self._first_use_ns, 0)
+        """Time not spent in children, never negative; 0 for what runs beside the thread that began it."""
+        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns, 0)
         return np.where(self.is_async, 0, alone) if self.has_communications else alone
 
     @cached_property
-    def _first_use_ns(self) -> NDArray[np.int64] | int:
-        """Time of compiling ops while a row was the innermost one of its thread."""
+    def first_use_ns(self) -> NDArray[np.int64]:
+        """The part of a row's self time in which code of ops was compiled, which happens once in a process."""
         lanes = {thread.ident: lane for lane, thread in enumerate(self.threads)}
         uses = [(start, end - start, lanes[thread]) for start, end, _, thread in self.first_uses if thread in lanes]
-        if not uses:
-            return 0
-        start, length, tid = np.array(uses, np.int64).T
+        start, length, tid = np.array(uses, np.int64).reshape(-1, 3).T
         around = tree.enclosing(self.tid, self.start, self.end, self.parent, tid, start)
         return tree.sums(around, length, len(self))
 

@@ -1,4 +1,4 @@
-"""Compiling an op at its first use: told for itself, and in no row's self time."""
+"""Compiling an op at its first use: told for itself, and not in corrected times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from time import perf_counter_ns
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler import load, profile, record_function
+from mindtorch_v2.profiler import load, profile, record_function, validate
 from mindtorch_v2.profiler.analysis.first_use import first_use_ns, first_use_text
 from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.store.store import EventStore, ThreadInfo
@@ -42,7 +42,7 @@ def compile_slowly(op):
     observer.note_first_use(op, begun)
 
 
-def test_a_range_is_not_charged_for_it(tmp_path, capsys):
+def test_corrected_times_of_a_range_are_without_it(tmp_path, capsys):
     with profile():
         torch.ones(3)  # compiled now
     compile_slowly("aten::before")
@@ -56,10 +56,14 @@ def test_a_range_is_not_charged_for_it(tmp_path, capsys):
     assert [op for _, _, op, _ in store.first_uses] == ["aten::made_up", "aten::outside"]
     row = [store.names[name] for name in store.name].index("block")
     start, end, _, _ = store.first_uses[0]
-    assert store.self_ns[row] == store.duration[row] - store.children_ns[row] - (end - start)
+    assert store.self_ns[row] == store.duration[row] - store.children_ns[row]
+    assert store.first_use_ns[row] == end - start
+    for recorded, corrected in ((store.self_ns, prof.overhead().self_ns), (store.duration, prof.overhead().duration_ns)):
+        assert 0 <= recorded[row] - corrected[row] - (end - start) < WAIT_NS
+    assert not [problem for problem in validate(prof) if problem.severity == "error"]
     path = str(tmp_path / "run.mtp")
     prof.save(path)
-    assert load(path).store.self_ns[row] == store.self_ns[row]
+    assert load(path).store.first_use_ns[row] == end - start
     assert main(["table", path]) == 0
     assert first_use_text(store) in capsys.readouterr().out
     assert main(["table", path, "--json"]) == 0
@@ -68,12 +72,12 @@ def test_a_range_is_not_charged_for_it(tmp_path, capsys):
 
 def test_on_another_thread_it_is_no_part_of_a_row():
     rows = {"name": [0], "kind": observer.SCOPE, "tid": [0], "start": [10], "end": [100]}
-    for thread, self_ns in ((1, 60), (2, 90), (3, 90)):
+    for thread, part in ((1, 30), (2, 0), (3, 0)):
         store = EventStore.freeze(
             rows,
             names=["block"],
             threads=[ThreadInfo(1, "a"), ThreadInfo(2, "b")],
             options={"first_uses": [(20, 50, "aten::neg", thread)]},
         )
-        assert store.self_ns.tolist() == [self_ns]
-    assert first_use_text(store) == "First use of 1 op: 30 ns of compiling, once in a process and in no row's self time"
+        assert (store.self_ns.tolist(), store.first_use_ns.tolist()) == ([90], [part])
+    assert first_use_text(store) == "First use of 1 op: 30 ns of compiling, once in a process; corrected times are without it"

@@ -91,7 +91,7 @@ function cards(model) {
       card(
         "First use of ops",
         time(about.first_uses.total_ns),
-        `code of ${count(about.first_uses.ops)} ops was compiled, which happens once in a process; it is in no row's self time`,
+        `code of ${count(about.first_uses.ops)} ops was compiled, which happens once in a process; it is in the self times of what called them`,
         "card-first-use",
       ),
     );
