@@ -176,7 +176,7 @@ class DerivedColumns:
         lanes = {thread.ident: lane for lane, thread in enumerate(self.threads)}
         uses = [(start, end - start, lanes[thread]) for start, end, _, thread in self.first_uses if thread in lanes]
         start, length, tid = np.array(uses, np.int64).reshape(-1, 3).T
-        around = tree.enclosing(self.tid, self.start, self.end, self.parent, tid, start)
+        around = tree.enclosing(self.tid, self.start, self.end, self.parent, tid.astype(np.int32), start)
         return tree.sums(around, length, len(self))
 
     @property
