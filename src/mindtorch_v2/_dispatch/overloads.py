@@ -15,6 +15,7 @@ from .._core.tensor import Tensor, make_tensor
 from . import observer
 from .callers import is_method_call, only_a_method
 from .errors import type_name
+from .facts import Promotion
 from .promotion import as_number, number_like
 from .registry import OpSpec, Packet, aten
 from .schema import REQUIRED, Argument, Schema
@@ -83,7 +84,9 @@ def number_as_tensor(op: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         return args[0], make_tensor(np.asarray(number, dt.number_dtype(number).np)), *args[2:]
     if not op.number_first or not args or not isinstance(args[0], _NUMBERS):
         return None
-    return number_like(as_number(args[0]), args[1] if len(args) > 1 else kwargs.get("other")), *args[1:]
+    # Composite ops have no promotion: of those that take a number first, all divide.
+    divides = op.promote in (Promotion.FLOAT, Promotion.FITTING, None) and kwargs.get("rounding_mode") is None
+    return number_like(as_number(args[0]), args[1] if len(args) > 1 else kwargs.get("other"), divides), *args[1:]
 
 
 def varargs(schema: Schema) -> Argument | None:

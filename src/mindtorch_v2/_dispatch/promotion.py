@@ -93,13 +93,18 @@ def promote(mode: Promotion, operands: tuple[Any, ...]) -> list[Any]:
     return prepared
 
 
-def number_like(number: complex, other: Any) -> Tensor:
-    """A number as the 0-d tensor that leaves the dtype of `other`, a tensor, as the number itself would."""
+def number_like(number: complex, other: Any, true_division: bool = False) -> Tensor:
+    """A number as the 0-d tensor that leaves the dtype of `other`, a tensor, as the number itself would.
+
+    true_division: the quotient of integers is a floating point number, so that `other` need not hold the number.
+    """
     own = dt.number_dtype(number)
     if isinstance(other, Tensor) and own is not dt.bool_:  # a bool never changes it, and some ops refuse one
         own = dt.result_type(rank(other), rank(number))
     if own is dt.int64 and isinstance(number, int) and not -(1 << 63) <= number < 1 << 63:
         raise OverflowError("int too big to convert")
+    if true_division and own.np.kind in "iu":
+        own = dt.get_default_dtype()
     return make_tensor(np.asarray(number).astype(own.np))
 
 

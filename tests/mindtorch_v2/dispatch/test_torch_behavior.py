@@ -450,6 +450,35 @@ def test_a_number_may_stand_before_a_tensor(name, expected):
     assert function(2.0, torch.tensor([2])).dtype is torch.float32
 
 
+@pytest.mark.parametrize(
+    "call, expected",
+    [
+        (lambda x: torch.div(-1, x), [-0.25, -1.0]),
+        (lambda x: torch.true_divide(-1, x), [-0.25, -1.0]),
+        (lambda x: torch.div(-1, x, rounding_mode=None), [-0.25, -1.0]),
+        (lambda x: -1 / x, [-0.25, -1.0]),
+        (lambda x: torch.div(300, x), [75.0, 300.0]),
+        (lambda x: torch.div(300, x, rounding_mode="trunc"), [11, 44]),
+        (lambda x: torch.floor_divide(-1, x), [63, 255]),
+        (lambda x: torch.remainder(-1, x), [3, 0]),
+        (lambda x: torch.add(300, x), [48, 45]),
+    ],
+)
+def test_a_number_before_bytes_is_divided_as_it_is_and_wraps_around_elsewhere(call, expected):
+    x = torch.tensor([4, 1], dtype=torch.uint8)
+    result = call(x)
+    assert result.tolist() == expected
+    assert result.dtype is (torch.float32 if isinstance(expected[0], float) else torch.uint8)
+
+
+def test_a_number_before_one_byte_is_divided_as_it_is():
+    x = torch.tensor(4, dtype=torch.uint8)
+    for divide in (torch.div, torch.true_divide):
+        assert divide(-1, x).item() == -0.25
+        assert divide(-1, x).dtype is torch.float32
+    assert torch.add(-1, x).dtype is torch.uint8
+
+
 def test_a_number_before_a_tensor_with_options_and_gradient():
     w = torch.ones(2, requires_grad=True)
     torch.sub(3, w, alpha=2).sum().backward()
