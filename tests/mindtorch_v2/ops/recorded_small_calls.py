@@ -26,6 +26,9 @@ def slope(function, values, dtype=torch.float32):
 
 def counting(dtype=torch.float32):
     return torch.arange(24).reshape(2, 3, 4).to(dtype)
+
+def odd_complex():
+    return T([complex(inf, 0), complex(0, -inf), complex(nan, inf), complex(nan, 0), 1 + 2j, complex(6e4, 6e4)])
 """
 # Statements before the last "; " prepare what is shown.
 CASES = """
@@ -473,6 +476,12 @@ x=torch.arange(4.0).reshape(2, 2); torch.index_select(x, 0, T([1, 0]), out=x)
 x=torch.arange(4.0).reshape(2, 2); torch.take(x, T([[0, 1], [2, 3]]), out=x.t())
 x=torch.arange(4.0).reshape(2, 2); torch.take(x, T([1]), out=x)
 ((-0.5 - 2j) / T(0., dtype=float16)).sum(dtype=bool)
+torch.isfinite(odd_complex().to(torch.complex32))
+torch.isinf(odd_complex().to(torch.complex32))
+torch.isnan(odd_complex().to(torch.complex32))
+torch.isreal(odd_complex().to(torch.complex32))
+torch.signbit(odd_complex().to(torch.complex32))
+torch.isfinite(T([complex(3e38, 3e38), complex(inf, 1)]))
 """
 
 

@@ -233,14 +233,17 @@ def isfinite(self):
     >>> torch.isfinite(torch.tensor([1.0, float("inf"), float("nan")]))
     tensor([ True, False, False])
     """
-    if self._array.dtype.kind not in "fcV":
+    kind = self._array.dtype.kind
+    if kind in "cW":  # part by part: the absolute value of a finite number may be infinite
+        return aten.isfinite(aten.real(self)).__iand__(aten.isfinite(aten.imag(self)))
+    if kind not in "fV":
         return aten.ones_like(self, dtype=dt.bool_)
     return (self == self) * (self.abs() != np.inf)
 
 
 composite(
     "isreal(Tensor self) -> Tensor",
-    lambda self: aten.imag(self) == 0 if self._array.dtype.kind == "c" else aten.ones_like(self, dtype=dt.bool_),
+    lambda self: aten.imag(self) == 0 if self._array.dtype.kind in "cW" else aten.ones_like(self, dtype=dt.bool_),
     doc="""Which elements have no imaginary part.
 
     >>> torch.isreal(torch.tensor([1 + 0j, 1 + 1j]))

@@ -177,7 +177,7 @@ def signbit(self):
     >>> torch.signbit(torch.tensor([-1.0, 0.0, -0.0]))
     tensor([ True, False,  True])
     """
-    if self.dtype.kind == "c":
+    if self.dtype.kind in "cW":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return np.signbit(self) if self.dtype.kind in "fV" else self < 0
 
