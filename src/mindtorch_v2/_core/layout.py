@@ -81,8 +81,17 @@ def dense_copy(array: np.ndarray) -> np.ndarray:
     return copied
 
 
+def on_the_way(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
+    """An array that is to be cast: torch rounds float64 to float16 by way of float32, NumPy at once."""
+    if np_dtype.type is not np.float16 or array.dtype.type is not np.float64:
+        return array
+    with np.errstate(all="ignore"):
+        return array.astype(np.float32, order="K")
+
+
 def dense_cast(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
     """A copy in another dtype that keeps the order of dims; what does not fit is cast as in C."""
+    array = on_the_way(array, np_dtype)
     if (array.flags.c_contiguous or 0 not in array.strides) and 1 not in array.shape:
         return array.astype(np_dtype, order="K")
     converted = dense_like(array, np_dtype)

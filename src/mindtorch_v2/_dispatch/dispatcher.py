@@ -28,6 +28,7 @@ from .._core.layout import (
     like_image,
     like_operands,
     like_volume,
+    on_the_way,
     steps_like,
     steps_of_operands,
 )
@@ -215,7 +216,7 @@ def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> A
 def write_result(op: OpSpec, target: Tensor, result: Any) -> None:
     """Store a computed array in an existing tensor; RuntimeError where torch would not cast or broadcast it."""
     _check_storable(target, result.shape, result.dtype)
-    np.copyto(target._array, result, casting="unsafe")
+    np.copyto(target._array, on_the_way(result, target._array.dtype), casting="unsafe")
 
 
 def _check_storable(target: Tensor, shape: tuple[int, ...], np_dtype: np.dtype) -> None:
@@ -475,7 +476,7 @@ def _write_out(op: OpSpec, target: Tensor, result: Tensor) -> None:
         return
     check_writable(target)
     if array.size and not target._keys & META:
-        np.copyto(target._array, array, casting="unsafe")
+        np.copyto(target._array, on_the_way(array, target._array.dtype), casting="unsafe")
     storage_of(target).version += 1
 
 

@@ -27,6 +27,9 @@ def slope(function, values, dtype=torch.float32):
 def counting(dtype=torch.float32):
     return torch.arange(24).reshape(2, 3, 4).to(dtype)
 
+# Just above and below the middle of two numbers of float16, which float32 cannot tell from it.
+middles = [1 + 2**-11 + 2**-40, 1 + 3 * 2**-11 - 2**-40, 65520 - 1e-9]
+
 def odd_complex():
     return T([complex(inf, 0), complex(0, -inf), complex(nan, inf), complex(nan, 0), 1 + 2j, complex(6e4, 6e4)])
 """
@@ -481,6 +484,26 @@ torch.isinf(odd_complex().to(torch.complex32))
 torch.isnan(odd_complex().to(torch.complex32))
 torch.isreal(odd_complex().to(torch.complex32))
 torch.signbit(odd_complex().to(torch.complex32))
+T(middles, dtype=float64).to(float16)
+T(middles, dtype=float64).half().float()
+T(middles, dtype=float16)
+T(middles[0], dtype=float16)
+torch.as_tensor(middles, dtype=float16)
+torch.zeros(3, dtype=float16).copy_(T(middles, dtype=float64))
+torch.zeros(3, dtype=float16).fill_(middles[0])
+torch.zeros(3, dtype=float16).fill_(T(middles[1], dtype=float64))
+torch.full((2,), middles[1], dtype=float16)
+x=torch.zeros(3, dtype=float16); x[:]=T(middles, dtype=float64); x
+x=torch.zeros(3, dtype=float16); x[1:]=middles[0]; x
+T(middles, dtype=float64).sum(0, dtype=float16)
+T(middles[:1], dtype=float64).expand(3).to(float16)
+torch.add(T(middles, dtype=float64), 0, out=torch.zeros(3, dtype=float16))
+torch.ones(1, dtype=float16).mul_(T(middles[:1], dtype=float64))
+T(middles, dtype=float64).to(bfloat16)
+T([2**60 + 2**52 + 1, 2**60 + 3 * 2**52 - 1]).to(bfloat16)
+T([2049, 32785, 65519, 65520]).to(float16)
+import numpy; x=torch.zeros(3); x[0]=numpy.float64(1); x[1:]=numpy.int64(2); x
+import numpy; x=torch.zeros(3); x[0]=numpy.float32(1); x
 torch.isfinite(T([complex(3e38, 3e38), complex(inf, 1)]))
 """
 

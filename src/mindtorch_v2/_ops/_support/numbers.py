@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.layout import on_the_way
 
 # The largest number of float32.
 MOST = float(np.finfo(np.float32).max)
@@ -33,7 +34,7 @@ def number_of(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
         if not (cmath.isfinite(value) and lowest <= value <= limits.max) or (isinstance(value, float) and value >= 2.0**63):
             raise overflow(dtype)
         return _array(int(value) & (1 << limits.bits) - 1, f"u{dtype.itemsize}").view(dtype)
-    array = _array(value).astype(dtype)
+    array = on_the_way(_array(value), dtype).astype(dtype)
     if cmath.isfinite(value) and not np.isfinite(array):
         raise overflow(dtype)
     return array

@@ -10,7 +10,7 @@ from ..._core.copy_on_write import lazy_clone as _lazy_clone
 from ..._core.cpython import REFCOUNT_WITH_OWNER, getrefcount
 from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD, BACKENDS, CONJUGATED, LAZY, META, NEGATED
-from ..._core.layout import dense_cast, dense_copy, steps_like, suggested_format
+from ..._core.layout import dense_cast, dense_copy, on_the_way, steps_like, suggested_format
 from ..._core.memory_format import channels_last, contiguous_format, preserve_format
 from ..._core.storage import DETACHED, SHARED, Storage, owner_of
 from ..._core.strides import row_major as row_major_steps
@@ -128,7 +128,7 @@ def copy_(self, src, non_blocking):
             src = true_places(src) if self.dtype.kind == "b" else _real_part(src)
         if src.ndim > self.ndim:
             raise ValueError  # NumPy drops dims of size one
-        np.copyto(self, src, "unsafe")
+        np.copyto(self, on_the_way(src, self.dtype), "unsafe")
     except ValueError:
         if broadcast_mismatch([self.shape, src.shape]) is None:
             if not self.flags.writeable:
@@ -204,8 +204,8 @@ def fill_(self, value):
     if not self.flags.writeable:
         self = _places(self)
     try:
-        # NumPy checks integers only; any dtype of floating numbers holds these.
-        if 0 <= value < 60000 or (-60000 < value < 0 and self.dtype.kind != "u"):
+        # NumPy checks integers only; any dtype of floating numbers holds these. It rounds to float16 (e) otherwise than torch.
+        if (0 <= value < 60000 or (-60000 < value < 0 and self.dtype.kind != "u")) and self.dtype.char != "e":
             self.fill(value)
             return
     except (OverflowError, TypeError, ValueError):
@@ -245,7 +245,7 @@ def fill_tensor(self, value):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
     if value.dtype.kind in "cW" and self.dtype.kind not in "cWb":
         value = _real_part(value)
-    np.copyto(self, value, "unsafe")
+    np.copyto(self, on_the_way(value, self.dtype), "unsafe")
 
 
 fill_tensor.vjp(self=lambda g: aten.zeros_like(g), value=lambda g: g.sum())

@@ -151,7 +151,7 @@ def _filled(numbers: Any, kind: dt.dtype) -> np.ndarray:
         if target.kind in "iu":
             return _whole(numbers, target, kind)
         with np.errstate(all="ignore"):
-            return np.array(numbers, target)
+            return _floats(numbers, target)
     except OverflowError:
         if target.kind in "iu":
             raise ValueError("Overflow when unpacking long long") from None
@@ -160,6 +160,13 @@ def _filled(numbers: Any, kind: dt.dtype) -> np.ndarray:
         if "complex" in str(error):
             raise TypeError("must be real number, not complex") from None
         raise
+
+
+def _floats(numbers: Any, target: np.dtype) -> np.ndarray:
+    if target.type is not np.float16:
+        return np.array(numbers, target)
+    with np.errstate(all="ignore"):
+        return np.array(numbers, np.float32).astype(target)  # as torch rounds them
 
 
 def _whole(numbers: Any, target: np.dtype, kind: dt.dtype) -> np.ndarray:
@@ -195,19 +202,19 @@ def array_of(data: Any, dtype: dt.dtype | None) -> np.ndarray:
         kind = dt.number_dtype(number) if dtype is None else dtype
         if kind.np.kind in "iub" or data.__class__ is complex or data.__class__ is int:
             return _filled(data, kind)
-        return np.array(data, kind.np)
+        return _floats(data, kind.np)
     if isinstance(data, _SEQUENCES):
         types = _leaf_types(data)
         if dtype is None and types == _FLOATS:
             try:
-                return np.array(data, dt.get_default_dtype().np)
+                return _floats(data, dt.get_default_dtype().np)
             except (ValueError, TypeError):
                 return _from_anything(data, dtype)  # which has torch's words for what is wrong
         if types <= _PLAIN:
             kind = _plain_dtype(types) if dtype is None else dtype
             try:
                 if kind.np.kind == "f" and complex not in types:
-                    return np.array(data, kind.np)
+                    return _floats(data, kind.np)
                 return _filled(data, kind)
             except (ValueError, TypeError) as error:
                 if "inhomogeneous" not in str(error) and "sequence" not in str(error):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.keys import AUTOGRAD, META, PYTHON
+from ..._core.layout import on_the_way
 from ..._core.tensor import Tensor, make_external, make_tensor
 from ..._core.threads import threads
 from ..._dispatch import entry_globals
@@ -248,6 +249,8 @@ def _value(self: Tensor, value: Any) -> Any:
     """The assigned value: a tensor as it is, a number in the target's dtype unless it fits any."""
     if isinstance(value, Tensor):
         return value
+    if isinstance(value, np.float64 | np.complex128 | np.integer):  # which are Python's or become its
+        value = value.item()
     if value.__class__ not in (int, float, bool, complex):
         kind = type(value)
         name = f"numpy.{kind.__name__}" if isinstance(value, np.generic | np.ndarray) else kind.__name__
@@ -262,7 +265,7 @@ def _assigned_number(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
     if value.__class__ is int and not -(1 << 63) <= value < 1 << 63:
         raise ValueError("Overflow when unpacking long long")
     if dtype.itemsize == 2 and dtype.kind in "fV":
-        return number_of(value, _FLOAT64).astype(dtype)
+        return on_the_way(number_of(value, _FLOAT64), dtype).astype(dtype)
     return number_of(value, dtype)
 
 

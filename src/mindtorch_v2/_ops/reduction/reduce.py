@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core import parallel
+from ..._core.layout import on_the_way
 from ..._core.threads import threads
 from ..._dispatch.facts import Autocast, Batching, Layout
 from ..._dispatch.out_dtypes import castable
@@ -97,8 +98,8 @@ def add_up(array, axes, keepdim, dtype):
         return np.asarray(_add_reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
     if wanted is _BOOL:
         return np.logical_or.reduce(array, axes, None, None, keepdim)
-    if wanted is not array.dtype and wanted.kind in "iu" and array.dtype.kind in "fV":
-        array = array.astype(wanted)
+    if wanted is not array.dtype:
+        array = array.astype(wanted) if wanted.kind in "iu" and array.dtype.kind in "fV" else on_the_way(array, wanted)
     return _add_reduce(array, axes, wanted, None, keepdim)
 
 
