@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 
+def refuses(function: str, kind: type[Exception], message: str) -> Callable[..., Any]:
+    """A function of that name that takes anything and raises."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        raise kind(message)
+
+    call.__name__ = function
+    return call
+
+
 def absent(name: str, refused: Sequence[str] = ()) -> dict[str, Any]:
     """The functions of a device module for a device this package never has; `refused` are those that others have not."""
     message = f"Torch not compiled with {name} enabled"
-
-    def refuses(function: str) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            raise AssertionError(message)
-
-        call.__name__ = function
-        return call
 
     def does_nothing(function: str) -> Callable[..., None]:
         def call(*args: Any, **kwargs: Any) -> None:
@@ -32,7 +35,7 @@ def absent(name: str, refused: Sequence[str] = ()) -> dict[str, Any]:
         return call
 
     functions: dict[str, Any] = {
-        f: refuses(f)
+        f: refuses(f, AssertionError, message)
         for f in (
             "current_device",
             "current_stream",

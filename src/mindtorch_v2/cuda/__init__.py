@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from .._absent_device import absent
+from .._absent_device import absent, refuses
 from .._lazy_imports import lazy_exports as _lazy_exports
 
 # Those of CUDA alone.
 _REFUSED = [
     "caching_allocator_alloc",
-    "caching_allocator_delete",
     "can_device_access_peer",
-    "change_current_allocator",
-    "check_error",
-    "clock_rate",
     "cudart",
     "current_blas_handle",
     "current_solver_handle",
-    "device_memory_used",
-    "get_allocator_backend",
     "get_per_process_memory_fraction",
     "get_stream_from_external",
     "get_sync_debug_mode",
-    "graph_pool_handle",
-    "list_gpu_processes",
-    "make_graphed_callables",
-    "memory_snapshot",
-    "memory_summary",
-    "memory_usage",
-    "power_draw",
     "set_per_process_memory_fraction",
-    "set_stream",
     "set_sync_debug_mode",
-    "temperature",
-    "use_mem_pool",
-    "utilization",
 ]
+# Functions that fail in PyTorch without CUDA before they find out that there is none.
+_NO_NVML = "nvidia-ml-py does not seem to be installed or it can't be imported."
+_OTHER_ERRORS: dict[str, tuple[type[Exception], str]] = {
+    **dict.fromkeys(
+        ("clock_rate", "device_memory_used", "memory_usage", "power_draw", "temperature", "utilization"),
+        (ModuleNotFoundError, _NO_NVML),
+    ),
+    "caching_allocator_delete": (AttributeError, "module 'torch._C' has no attribute '_cuda_cudaCachingAllocator_raw_delete'"),
+    "change_current_allocator": (AttributeError, "module 'torch._C' has no attribute '_cuda_changeCurrentAllocator'"),
+    "check_error": (AttributeError, "'NoneType' object has no attribute 'cudaError'"),
+    "get_allocator_backend": (AttributeError, "module 'torch._C' has no attribute '_cuda_getAllocatorBackend'"),
+    "graph_pool_handle": (RuntimeError, "Tried to instantiate dummy base class _graph_pool_handle"),
+    "make_graphed_callables": (RuntimeError, "Tried to instantiate dummy base class CUDAGraph"),
+    "memory_snapshot": (AttributeError, "module 'torch._C' has no attribute '_cuda_memorySnapshot'"),
+    "memory_summary": (KeyError, "allocated_bytes.all.current"),
+}
+globals().update({name: refuses(name, *error) for name, error in _OTHER_ERRORS.items()})
 globals().update(absent("CUDA", _REFUSED))
 # `amp` stands on the optimizers: scripts that only ask `is_available()` do without.
 __getattr__, __dir__ = _lazy_exports(
@@ -63,11 +65,16 @@ class Stream(_NeedsCuda):
     """A stream of a CUDA device."""
 
 
-class Event(_NeedsCuda):
+class _DummyBase:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(f"Tried to instantiate dummy base class {type(self).__name__}")
+
+
+class Event(_DummyBase):
     """An event of a CUDA device."""
 
 
-class CUDAGraph(_NeedsCuda):
+class CUDAGraph(_DummyBase):
     """A captured graph of a CUDA device."""
 
 
@@ -99,7 +106,7 @@ class ExternalStream(Stream):
     """A stream of a CUDA device that another library has made."""
 
 
-class MemPool(_NeedsCuda):
+class MemPool(_DummyBase):
     """Memory of a CUDA device apart from the rest."""
 
 
@@ -115,8 +122,11 @@ class DeferredCudaCallError(Exception):
     """A call that waited for the CUDA runtime to start failed, for `except`."""
 
 
-class graph(_NeedsCuda):
-    """Captures work of a CUDA device inside a block."""
+class graph:
+    """Captures work of a CUDA device inside a block, on a stream of its own."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        Stream()
 
 
 class device_of(nullcontext[None]):
@@ -141,13 +151,36 @@ def is_tf32_supported() -> bool:
     return False
 
 
-def memory_stats(device: Any = None) -> dict[str, Any]:
+def memory_stats(device: Any = None) -> OrderedDict[str, Any]:
+    """Statistics of the CUDA allocator, which has allocated nothing."""
+    return OrderedDict()
+
+
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
     """Statistics of the CUDA allocator, which has allocated nothing."""
     return {}
 
 
-# Under more than one name in torch.
-memory_stats_as_nested_dict = host_memory_stats = host_memory_stats_as_nested_dict = memory_stats
+# Of memory on the host, for transfers.
+host_memory_stats, host_memory_stats_as_nested_dict = memory_stats, memory_stats_as_nested_dict
+
+
+def list_gpu_processes(device: Any = None) -> str:
+    """The processes on a CUDA device as text."""
+    return "pynvml module not found, please install nvidia-ml-py"
+
+
+def set_stream(stream: Stream | None) -> None:
+    """Choose a stream; None, the only one there can be, changes nothing."""
+    if stream is not None:
+        raise AttributeError(f"{type(stream).__name__!r} object has no attribute 'stream_id'")
+
+
+@contextmanager
+def use_mem_pool(pool: MemPool, device: Any = None) -> Iterator[None]:
+    """Take memory from a pool inside a block."""
+    raise AssertionError("Torch not compiled with CUDA enabled")
+    yield
 
 
 class _NoTensorType(type):
