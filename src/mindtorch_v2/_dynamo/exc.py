@@ -1,4 +1,4 @@
-"""torch._dynamo.exc: errors of the compiler, for `except` clauses. Nothing is compiled, so nothing raises them."""
+"""torch._dynamo.exc: errors of the compiler, for `except` clauses. Nothing is compiled: only `torch.while_loop` raises one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ __all__ = [
     "ResetRequired",
     "TorchDynamoException",
     "TorchRuntimeError",
+    "UncapturedHigherOrderOpError",
     "Unsupported",
     "UserError",
 ]
@@ -47,5 +48,9 @@ class TorchRuntimeError(TorchDynamoException):
     """An op failed on fake tensors."""
 
 
-class UserError(Unsupported):
+class UncapturedHigherOrderOpError(TorchDynamoException):
+    """An op that takes functions was given ones that it cannot run."""
+
+
+class UserError(TorchDynamoException):
     """The program is at fault."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core.tensor import Tensor
+from .._dynamo.exc import UncapturedHigherOrderOpError
 from ..utils._pytree import tree_flatten
 
 __all__ = ["while_loop"]
@@ -28,24 +29,28 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
     while _holds(cond_fn(*state)):
         state = body_fn(*state)
         if not isinstance(state, tuple | list):
-            raise RuntimeError(f"body_fn should return a tuple but got {type(state)}")
+            raise UncapturedHigherOrderOpError(f"body_fn should return a tuple but got {type(state)}")
         state = tuple(state)
         following, again = tree_flatten(state)
         if again != structure:
-            raise RuntimeError(
+            raise UncapturedHigherOrderOpError(
                 "Expected body_fn_output and carried_inputs to have same number of outputs but got "
                 f"lhs:{following} and rhs:{leaves}"
             )
-        for before, after in zip(leaves, following, strict=True):
-            if isinstance(before, Tensor) and (before.shape, before.dtype) != (after.shape, after.dtype):
-                raise RuntimeError(
-                    "Expected body_fn_output and carried_inputs to have same metadata but found "
-                    f"{tuple(after.shape)} of {after.dtype} for {tuple(before.shape)} of {before.dtype}"
-                )
+        for i, (before, after) in enumerate(zip(leaves, following, strict=True)):
+            if not isinstance(before, Tensor):
+                continue
+            for what in ("shape", "dtype"):
+                wanted, found = getattr(before, what), getattr(after, what, None)
+                if found != wanted:
+                    raise UncapturedHigherOrderOpError(
+                        "Expected body_fn_output and carried_inputs to have same metadata but found:\n"
+                        f"pair[{i}] differ in '{what}: {found} vs {wanted}'"
+                    )
     return state
 
 
 def _holds(pred: Any) -> bool:
     if not isinstance(pred, bool) and not (isinstance(pred, Tensor) and pred.numel() == 1):
-        raise RuntimeError(f"cond_fn must return a boolean scalar tensor or a boolean but got {pred}")
+        raise UncapturedHigherOrderOpError(f"cond_fn must return a boolean scalar tensor or a boolean but got {pred}")
     return bool(pred)

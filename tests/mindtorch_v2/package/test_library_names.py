@@ -298,16 +298,34 @@ def test_while_loop():
     count, doubled = torch.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (torch.tensor(0), torch.ones(2)))
     assert (count.item(), doubled.tolist()) == (3, [8, 8])
     zero = torch.tensor(0)
-    for cond, body, state, message in (
-        (1, lambda i: (i,), (zero,), "Expect cond_fn and body_fn to be callable"),
-        (lambda i: True, lambda i: (i, i), (zero,), "same number of outputs"),
-        (lambda i: True, lambda i: i, (zero,), "body_fn should return a tuple"),
-        (lambda i: True, lambda i: (i + 0.5,), (zero,), "same metadata"),
-        (lambda i: torch.ones(2), lambda i: (i,), (zero,), "must return a boolean scalar tensor"),
-        (lambda i: True, lambda i: (i,), zero, "Expect carried_inputs to be a tuple"),
+    from mindtorch_v2._dynamo.exc import TorchDynamoException, UncapturedHigherOrderOpError
+
+    assert UncapturedHigherOrderOpError.__bases__ == (TorchDynamoException,)
+    for cond, body, state, kind, message in (
+        (1, lambda i: (i,), (zero,), RuntimeError, "Expect cond_fn and body_fn to be callable"),
+        (lambda i: True, lambda i: (i, i), (zero,), UncapturedHigherOrderOpError, "same number of outputs"),
+        (lambda i: True, lambda i: i, (zero,), UncapturedHigherOrderOpError, "body_fn should return a tuple"),
+        (
+            lambda i: True,
+            lambda i: (i + 0.5,),
+            (zero,),
+            UncapturedHigherOrderOpError,
+            r"same metadata but found:\npair\[0\] differ in 'dtype: torch.float32 vs torch.int64'",
+        ),
+        (
+            lambda i: True,
+            lambda i: (torch.stack([i, i]),),
+            (zero,),
+            UncapturedHigherOrderOpError,
+            r"pair\[0\] differ in 'shape: torch.Size\(\[2\]\) vs torch.Size\(\[\]\)'",
+        ),
+        (lambda i: True, lambda i: (1,), (zero,), UncapturedHigherOrderOpError, "same metadata"),
+        (lambda i: torch.ones(2), lambda i: (i,), (zero,), UncapturedHigherOrderOpError, "a boolean scalar tensor"),
+        (lambda i: True, lambda i: (i,), zero, RuntimeError, "Expect carried_inputs to be a tuple"),
     ):
-        with pytest.raises(RuntimeError, match=message):
+        with pytest.raises(RuntimeError, match=message) as raised:
             torch.while_loop(cond, body, state)
+        assert raised.type is kind
 
 
 def test_default_device_as_a_context():
