@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar, cast
 
+from .._core.cpython import without_signals_at_entry
 from ..profiler.recording.record_function import record_function
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -120,6 +121,7 @@ class annotate:
         self._started.append(mstx.range_start(self._message, self._stream, self._domain))
         return self
 
+    @without_signals_at_entry
     def __exit__(self, *exc: object) -> None:
         mstx.range_end(self._started.pop(), self._domain)
 

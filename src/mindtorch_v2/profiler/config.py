@@ -76,6 +76,7 @@ def as_flag(name: str, value: Any) -> bool:
 
 
 SAMPLED = "sampled"
+SAMPLED_STACKS = "sampled_stacks"  # key of the metadata that says how many ops have a stack
 STACKS_PER_SECOND = 1000.0
 
 

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._core.cpython import without_signals_at_entry
 from .._core.device import device as _device
 from .._core.device import get_default_device
 
@@ -22,6 +23,7 @@ class DeviceContext:
         self.device.__enter__()
         return self
 
+    @without_signals_at_entry
     def __exit__(self, *exc: object) -> None:
         self.device.__exit__(*exc)
 

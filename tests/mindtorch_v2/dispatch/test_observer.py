@@ -213,7 +213,7 @@ def test_a_device_that_is_not_there_has_no_timing(monkeypatch):
 
 
 def test_the_timing_of_a_device_is_what_its_code_registered(monkeypatch):
-    timing = observer.DeviceTiming(SimpleNamespace, lambda index: None, lambda clock, stream: 0)
+    timing = observer.DeviceTiming(*[SimpleNamespace] * len(observer.DeviceTiming._fields))
     monkeypatch.setattr(backends, "available", lambda device_type: True)
     monkeypatch.setitem(observer.device_timings, "npu", timing)
     assert observer.device_timing("npu") is timing

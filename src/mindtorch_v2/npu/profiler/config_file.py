@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ..._core.files import write_whole
 from ..._dispatch import communications
 from ...profiler.config import ProfilerActivity
 from .experimental_config import _ExperimentalConfig
@@ -69,8 +70,7 @@ class Request(NamedTuple):
 
 def write_defaults(path: str) -> None:
     """Write the file with all keys, of which start_step says that nothing is recorded."""
-    with open(path, "x", encoding="utf-8") as file:
-        json.dump(_DEFAULTS, file, indent=4)
+    write_whole(path, [json.dumps(_DEFAULTS, indent=4).encode()])
 
 
 def read(path: str, now: bool = False) -> Request | None:

@@ -11,8 +11,6 @@ from ..recording.stack_samples import WIDTH, StackSamples
 from ..store.store import EventStore
 from .python_rows import LineNumbers, Shortener, target_of
 
-SAMPLED_STACKS = "sampled_stacks"  # key of the metadata that says what was sampled
-
 
 def describe(store: EventStore, per_second: float) -> str:
     """How many ops have a stack, for people."""

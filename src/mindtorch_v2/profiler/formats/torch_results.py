@@ -61,6 +61,8 @@ def read(results: Any, fields: Mapping[str, Any], process: int, recovery: Recove
 
     Unreadable for events of devices, collectives and values of keywords, and for a PyTorch that tells other fields.
     """
+    if not hasattr(results, "trace_start_ns") or not hasattr(results, "events"):
+        raise Unreadable("events")
     base = results.trace_start_ns()
     collector = Collector(recovery)
     collector.window = (0, 0)  # the recording began at `base`; rows widen it

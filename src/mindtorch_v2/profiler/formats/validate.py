@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from .._io.terminal import shown
-from ..assembly.sampled_stacks import SAMPLED_STACKS
+from ..config import SAMPLED_STACKS
 from ..store import tree
 from ..store.store import EventStore
 from ..views.event_list import EventList

@@ -1,4 +1,4 @@
-"""Threads that recordings leave out: the profiler's own, and those of a notebook around its cells."""
+"""Threads that recordings leave out: the profiler's and the runtime's own, and those of a notebook around its cells."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def is_hidden(state: ThreadState) -> bool:
     return state in _hidden_states or (_hidden.value and state is threads.state)
 
 
-# Packages whose threads work for a tool around the program.
-_packages = [__name__.rpartition(".recording.")[0]]
+# Packages whose threads do not run the program: tools around it, and this one, as that of process groups.
+_packages = [__name__.partition(".")[0]]
 
 
 def hide_threads_of(package: str) -> None:
@@ -40,7 +40,7 @@ def hide_threads_of(package: str) -> None:
 
 
 def is_of_a_tool(thread: threading.Thread) -> bool:
-    """Whether a thread is one of the profiler's, or of a package that hide_threads_of() was called with."""
+    """Whether a thread is one of this package's, or of one that hide_threads_of() was called with."""
     target = getattr(thread, "_target", None)  # gone when the thread has ended
     owner = getattr(target, "__self__", None)
     homes = (type(thread).__module__, getattr(target, "__module__", None) or "", type(owner).__module__)

@@ -18,8 +18,9 @@ from ..._core.threads import ThreadState
 from ..._dispatch import observer
 from ..analysis.overhead import Calibration, calibration_of
 from ..assembly.freeze import freeze, storage_notes, tensor_notes
-from ..assembly.sampled_stacks import SAMPLED_STACKS, describe
+from ..assembly.sampled_stacks import describe
 from ..config import (
+    SAMPLED_STACKS,
     ActiveProfilerType,
     ProfilerActivity,
     ProfilerConfig,

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from ..assembly.sampled_stacks import SAMPLED_STACKS
+from ..config import SAMPLED_STACKS
 from ..exporters import event_list, stacks
 from ..exporters.stacks import export_rows
 from ..exporters.table import Summary, build_table, text_width

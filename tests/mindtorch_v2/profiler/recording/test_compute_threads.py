@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import mindtorch_v2 as torch
 import mindtorch_v2.nn.functional as F
 from mindtorch_v2._core import parallel
+from mindtorch_v2.distributed._work import _Background
 from mindtorch_v2.profiler import ProfilerActivity, profile
 
 
@@ -30,3 +33,12 @@ def test_a_recording_with_stacks_has_the_calling_thread_alone(four_threads):
     assert [name for name, _ in ops] == ["aten::gelu"]
     assert len({event.thread for event in prof.events()}) == 1
     assert not [event for event in prof.events() if "parallel.py" in event.name]
+
+
+def test_threads_of_the_runtime_are_left_out():
+    """The one that tests collectives for which nothing waits runs on after the first of them."""
+    waits = _Background()
+    thread = threading.Thread(target=waits._run, daemon=True)
+    thread.start()
+    _, prof = _recorded(torch.randn(3))
+    assert thread.is_alive() and len({event.thread for event in prof.events()}) == 1

@@ -495,14 +495,17 @@ def test_arrows_lead_from_launches_to_what_they_launched(tmp_path):
     ]
 
 
-def test_a_launch_of_several_kernels_has_one_beginning(tmp_path):
+def test_each_kernel_of_one_launch_has_an_arrow_of_its_own(tmp_path):
     rows = [
         row("launchGraph", 2, 4, kind=RUNTIME, correlation=9),
         row("op", 0, 10),
         launched("a", 20, 30, 3, 9),
         launched("b", 30, 40, 3, 9),
     ]
-    assert [e["ph"] for e in trace(tmp_path, rows) if e["ph"] in "sf"] == ["s", "f", "f"]
+    flows = [e for e in trace(tmp_path, rows) if e["ph"] in "sf"]
+    ends = {e["id"]: e["ts"] for e in flows if e["ph"] == "f"}
+    assert sorted(ends.values()) == [20, 30]
+    assert {e["id"]: e["ts"] for e in flows if e["ph"] == "s"} == dict.fromkeys(ends, 2) and len(flows) == 4
 
 
 def test_two_devices_are_two_processes(tmp_path):

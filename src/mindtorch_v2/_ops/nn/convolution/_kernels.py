@@ -248,7 +248,8 @@ def weight_grad(
     parts = _parts(len(geometry.blocks), -(-len(geometry.blocks) // most))
     totals = np.zeros((len(parts), groups, per_group, math.prod(weight_shape[1:])), input.dtype)
 
-    depthwise = weight_shape[0] == groups and weight_shape[1] == 1
+    # `vecdot` conjugates complex numbers, which a gradient of weights does not.
+    depthwise = weight_shape[0] == groups and weight_shape[1] == 1 and input.dtype.kind != "c"
 
     def work(number: int) -> None:
         for block in geometry.blocks[parts[number]]:
