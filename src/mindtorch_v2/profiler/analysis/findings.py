@@ -14,7 +14,8 @@ class Finding:
 
     rule: the rule's name. title: what was found, in one line. detail: why, and what to do. evidence: figures and places.
     where: "file.py(12)" of the user's code, if stacks were recorded. gain_ns: an estimate of the time saved, share: that as
-    a part of the recorded time; both None if the rule cannot tell.
+    a part of the time of the recorded steps, or of the recording if it has none; both None if the rule cannot tell. of_steps:
+    whether it is a part of the steps.
     """
 
     rule: str
@@ -24,15 +25,19 @@ class Finding:
     where: str | None = None
     gain_ns: int | None = None
     share: float | None = None
+    of_steps: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values, for JSON."""
-        return asdict(self)
+        """All fields but `of_steps`, which the text alone needs, as plain values, for JSON."""
+        fields = asdict(self)
+        del fields["of_steps"]
+        return fields
 
     def __str__(self) -> str:
         gain = "" if self.gain_ns is None else f" (up to {duration(self.gain_ns)}"
         if gain:
-            gain += f", {self.share:.0%} of the recording)" if self.share is not None else ")"
+            whole = "steps" if self.of_steps else "recording"
+            gain += f", {self.share:.0%} of the {whole})" if self.share is not None else ")"
         place = f"\n  at {shown(self.where)}" if self.where else ""
         head = f"[{self.rule}] {shown(self.title)}{gain}{place}"
         return "\n".join([head, f"  {shown(self.detail)}", *(f"  - {shown(fact)}" for fact in self.evidence)])

@@ -173,7 +173,7 @@ def unaligned_clocks(answers: JobAnswers) -> list[Finding]:
 def _finding(answers: JobAnswers, rule: str, title: str, detail: str, evidence: list[str], gain: int | None) -> Finding:
     whole = float(np.median(answers.job.steps["length"].sum(axis=1)))
     share = None if gain is None or whole <= 0 else round(gain / whole, 4)
-    return Finding(rule, title, detail, tuple(evidence), None, gain, share)
+    return Finding(rule, title, detail, tuple(evidence), None, gain, share, of_steps=True)
 
 
 RULES: tuple[Callable[[JobAnswers], list[Finding]], ...] = (

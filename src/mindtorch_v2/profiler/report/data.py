@@ -16,6 +16,7 @@ from ..._dispatch import observer
 from .._io.strict_json import dumps
 from .._io.terminal import shown
 from ..analysis.backward_waits import backward_waits
+from ..analysis.findings import Finding
 from ..analysis.first_use import first_use_ns
 from ..analysis.memory.categories import CATEGORIES, Uses
 from ..store import tree
@@ -269,6 +270,8 @@ def _fields(value: Any) -> dict[str, Any]:
     """A mapping, a dataclass or a named tuple as plain data."""
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, Finding):
+        return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if hasattr(value, "_asdict"):

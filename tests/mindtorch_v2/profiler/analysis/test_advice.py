@@ -395,6 +395,14 @@ def test_promotion_speaks_of_the_types_that_are_mixed(types, said, not_said):
     assert not_said not in finding.detail
 
 
+@pytest.mark.parametrize("count, whole", [(4, "steps"), (1, "recording")])
+def test_a_share_says_what_it_is_of(count, whole):
+    rows = inside([row("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 6 * MS, observer.SCOPE)], count)
+    (finding,) = [each for each in advise(EventStore.from_rows(rows)) if each.rule == "data_loader_wait"]
+    assert f"% of the {whole})" in str(finding).splitlines()[0]
+    assert list(finding.to_dict()) == ["rule", "title", "detail", "evidence", "where", "gain_ns", "share"]
+
+
 def test_lines_of_a_dataset_are_named():
     """Most of a fetch is spent in __getitem__, on a line that calls sorted."""
     inner = ("data.py(8): __getitem__", "mindtorch_v2/utils/data/dataloader.py(9): _next", "train.py(12): step")

@@ -8,11 +8,13 @@ look for, because it was not recorded.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 
 from ...store.store import EventStore
 from ..findings import Finding
 from ._device import device_use
+from ._evidence import passes
 from .missing import Missing, missing
 
 __all__ = ["RULES", "Finding", "Missing", "advise", "missing"]
@@ -60,4 +62,6 @@ def advise(store: EventStore) -> list[Finding]:
         skipped |= {"host_sync"}  # device_sync knows how long the device idled
     findings = [finding for name, rule in rules().items() if name not in skipped for finding in rule(store)]
     findings = [finding for finding in findings if finding.share is None or finding.share >= _LEAST]
+    if findings and passes(store).count > 1:  # which is what shares are of
+        findings = [replace(finding, of_steps=True) for finding in findings]
     return sorted(findings, key=lambda finding: -(finding.gain_ns or 0))
