@@ -160,8 +160,7 @@ def text_of(doc: str | None) -> str:
 
 def class_entry(path: str, found: Any) -> str:
     try:
-        # Functions as defaults are named, without their address; annotations are text already.
-        arguments = re.sub(r"<function ([\w.]+) at 0x\w+>", r"\1", str(inspect.signature(found))).replace("'", "")
+        arguments = _signature(found)
     except (TypeError, ValueError):
         arguments = "(...)"
     lines = [f"## {path}", "", "```text", f"{path}{arguments}", "```", "", ""]
@@ -174,8 +173,27 @@ def class_entry(path: str, found: Any) -> str:
     return "\n".join(lines) + text + ("\n" + "\n".join(methods) + "\n" if methods else "")
 
 
+class _Annotation(str):
+    """An annotation, which is text already: shown without quotes around it."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _signature(found: Any) -> str:
+    """The signature as it is written; functions as defaults are named, without their address."""
+    written = inspect.signature(found)
+    parameters = [p.replace(annotation=_plain(p.annotation)) for p in written.parameters.values()]
+    written = written.replace(parameters=parameters, return_annotation=_plain(written.return_annotation))
+    return re.sub(r"<function ([\w.]+) at 0x\w+>", r"\1", str(written))
+
+
+def _plain(annotation: Any) -> Any:
+    return _Annotation(annotation) if isinstance(annotation, str) else annotation
+
+
 def _arguments(member: Any) -> str:
-    return re.sub(r"<function ([\w.]+) at 0x\w+>", r"\1", str(inspect.signature(member)).partition(" -> ")[0]).replace("'", "")
+    return _signature(member).partition(" -> ")[0]
 
 
 def _first_line(member: Any) -> str:
