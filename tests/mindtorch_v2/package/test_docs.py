@@ -163,3 +163,9 @@ def test_reference_is_made_from_the_declarations():
     """In a process of its own: optimizers that were used have other functions than fresh ones."""
     done = subprocess.run([sys.executable, str(ROOT / "tools" / "reference.py"), "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_reference_shows_signatures_as_they_are_written():
+    pages = ROOT / "docs" / "reference"
+    assert "with_stack: bool | Literal['sampled'] = False" in (pages / "profiler.md").read_text()
+    assert "torch.nn.GELU(approximate: str = 'none') -> None" in (pages / "modules.md").read_text()
