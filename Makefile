@@ -118,6 +118,7 @@ planted: $(DEV)
 soak: $(DEV)
 	MACHINE_RUNS=10000 $(BIN)/python -m pytest -q -n 2 tests/mindtorch_v2/profiler/session/test_lifecycle_machine.py
 	$(BIN)/python tests/soak/kills.py --kills 200
+	DDP_TRAININGS=all $(BIN)/python -m pytest -q tests/mindtorch_v2/distributed/test_training.py
 	$(BIN)/python tests/soak/starts.py --starts 100
 	$(BIN)/python tests/soak/rank_kills.py --kills 50
 	$(BIN)/python tests/soak/ten_million.py

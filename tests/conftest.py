@@ -28,8 +28,10 @@ def _npu_for_its_own_tests_only(request, monkeypatch):
         return
     from mindtorch_v2._backends.npu.errors import DriverNotFoundError
     from mindtorch_v2._core import device
+    from mindtorch_v2._dispatch import backends
 
     monkeypatch.setattr(driver, "_driver", None)
     monkeypatch.setattr(driver, "_reason", DriverNotFoundError("hidden from this test"))
     monkeypatch.delitem(sys.modules, BACKEND, raising=False)
+    monkeypatch.delitem(backends.loaded, "npu", raising=False)
     monkeypatch.setattr(device, "_accelerator", None)

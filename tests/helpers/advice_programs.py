@@ -124,7 +124,7 @@ def linear_algebra(step: Callable[[], None]) -> None:
 
 
 def power_iteration(step: Callable[[], None]) -> None:
-    matrix, vector = torch.randn(400, 400), torch.randn(400, 1)
+    matrix, vector = torch.randn(800, 800), torch.randn(800, 1)
     for _ in range(60):
         vector = matrix @ vector
         vector = vector / vector.norm()

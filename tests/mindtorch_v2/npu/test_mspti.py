@@ -176,6 +176,7 @@ def test_a_forked_child_ends_and_uses_events(in_process):
         from mindtorch_v2.profiler import ProfilerActivity, profile
 
         x = torch.ones(3, device="npu")
+        torch.npu.synchronize()  # so that its kernel does not run inside of the recording
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]) as prof:
             x + 1
             child = os.fork()

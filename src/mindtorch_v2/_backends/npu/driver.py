@@ -171,6 +171,11 @@ def driver() -> Driver:
     return _driver
 
 
+def loaded_driver() -> Driver | None:
+    """The driver if it is loaded: for finalizers, which must not load one."""
+    return _driver
+
+
 def _start(loaded: Driver) -> None:
     try:
         loaded.call("aclInit", None)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from .devices import activate, timeout_ms
-from .driver import driver
+from .driver import driver, loaded_driver
 from .errors import NPUError
 from .signatures import EVENT_CAPTURE_STREAM_PROGRESS, EVENT_RECORDED_COMPLETE, EVENT_SYNC, EVENT_TIME_LINE
 
@@ -109,8 +109,10 @@ class Event:
 
 
 def _destroy(handle: int) -> None:
-    with suppress(NPUError):  # of a lost device: the event went with it
-        driver().call("aclrtDestroyEvent", handle)
+    loaded = loaded_driver()
+    if loaded is not None:
+        with suppress(NPUError):  # of a lost device: the event went with it
+            loaded.call("aclrtDestroyEvent", handle)
 
 
 def release_spare_events() -> None:
