@@ -28,9 +28,15 @@ _told: set[str] = set()  # why kernels are recorded by events, each said once
 
 
 class DeviceRecorder:
-    """A device listener between start() and stop(); then `add_to_columns` has what ran on the NPU."""
+    """A device listener between start() and stop(); then `add_to_columns` has what ran on the NPU.
+
+    There must be one: see `available()`.
+    """
 
     def __init__(self, clock: Callable[[], int], with_memory: bool) -> None:
+        timing = observer.device_timing("npu")
+        assert timing is not None
+        self._timing = timing
         self._clock = clock
         self._with_memory = with_memory
         self._pending: list[Launched] = []
@@ -45,14 +51,11 @@ class DeviceRecorder:
     # ------------------------------------------------------------------ while recording
 
     def start(self) -> None:
-        """Listen to the launches of all threads. There must be an NPU: see `available()`."""
-        timing = observer.device_timing("npu")
-        assert timing is not None
-        self._timing = timing
-        self._device_clock = DeviceClock(self._clock, timing)
+        """Listen to the launches of all threads."""
+        self._device_clock = DeviceClock(self._clock, self._timing)
         self._ended = None
         try:
-            activities = timing.activities()
+            activities = self._timing.activities()
             activities.start()
         except RuntimeError as error:
             self._activities = None
@@ -63,7 +66,7 @@ class DeviceRecorder:
             self._activities = activities
             self._wall_clock = WallClock(self._clock)
         self._began = self._clock()
-        for index in timing.used_devices():
+        for index in self._timing.used_devices():
             self._device_clock.compare(index)
         observer.add_device_listener(self)
 
@@ -206,12 +209,10 @@ class DeviceRecorder:
     @property
     def properties(self) -> list[dict[str, Any]]:
         """What traces tell of the devices that are in use."""
-        timing = observer.device_timing("npu")
         found = []
-        assert timing is not None
-        for index in timing.used_devices():
+        for index in self._timing.used_devices():
             with suppress(RuntimeError):  # a device that is lost tells nothing of itself
-                found.append(timing.properties(index))
+                found.append(self._timing.properties(index))
         return found
 
     def add_to_columns(
