@@ -116,24 +116,21 @@ def _next_of_pool(device: int) -> Stream:
 
 def default_stream(device: int | None = None) -> Stream:
     """The stream that work goes to unless another was chosen."""
-    index = current_device() if device is None else device
-    stream = _default.get(index)
-    if stream is None:
-        with _lock:
-            stream = _default.get(index)
-            if stream is None:
-                stream = _default[index] = _make(index)
-    return stream
+    return _made_once(_default, current_device() if device is None else device)
 
 
 def clock_stream(device: int) -> Stream:
     """A stream that never has anything to do, so that a mark in it is passed at once: to compare clocks."""
-    stream = _for_clocks.get(device)
+    return _made_once(_for_clocks, device)
+
+
+def _made_once(streams: dict[int, Stream], device: int) -> Stream:
+    stream = streams.get(device)
     if stream is None:
         with _lock:
-            stream = _for_clocks.get(device)
+            stream = streams.get(device)
             if stream is None:
-                stream = _for_clocks[device] = _make(device)
+                stream = streams[device] = _make(device)
     return stream
 
 
