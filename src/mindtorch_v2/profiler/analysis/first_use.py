@@ -18,4 +18,5 @@ def first_use_text(store: EventStore) -> str:
         return ""
     took = duration(first_use_ns(store))
     used = f"First use of {len(ops)} op{'s'[: len(ops) > 1]}"
-    return f"{used}: {took} of compiling, once in a process; corrected times are without it"
+    where = "It is in the times of what called them; `mtprof table --corrected` is without"
+    return f"{used}: {took} of compiling, once in a process. {where}"

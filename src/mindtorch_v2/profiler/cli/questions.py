@@ -1,6 +1,7 @@
 """Reading commands as questions that programs ask: a schema for each, made from its arguments, and bounded answers.
 
-A command is a question if it reads recordings and answers as JSON: a new one needs nothing here.
+A command is a question if it reads recordings and its --json is an answer, not what it wrote (`reading.add_written_json`):
+a new one needs nothing here.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MOST_CHARACTERS = 16_000
 _KEPT = 32  # answers that can be asked for in parts
 _PATHS = ("path", "paths", "to")
 _HIDDEN = ("help", "json", "format", "html")  # the form of an answer is JSON, and nothing is written
+_JSON = ("json", "format")  # where --json of an answer is kept: diff has other formats, too
 _TYPES = {int: "integer", float: "number"}
 
 
@@ -51,7 +53,7 @@ def _question(name: str) -> Question | None:
     parser = argparse.ArgumentParser(add_help=False)
     module.add_arguments(parser)
     actions = {action.dest: action for action in parser._actions}
-    answers_json = any("--json" in action.option_strings for action in parser._actions)
+    answers_json = any("--json" in action.option_strings and action.dest in _JSON for action in parser._actions)
     reads = any(not actions[dest].option_strings for dest in _PATHS if dest in actions)
     if not answers_json or not reads:
         return None

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from .._io.strict_json import dumps
 from .._io.terminal import shown
 from ..formats import TraceError
 from ..formats._source import Pipe
@@ -46,6 +47,11 @@ def add_limit(parser: argparse.ArgumentParser, default: int, what: str = "rows")
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add --json: the same figures for programs, as docs/json.md describes them."""
     parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def add_written_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json to a command that writes: what it wrote, for programs. It is no question that `mtprof mcp` may ask."""
+    parser.add_argument("--json", dest="written_json", action="store_true", help="tell what was written as JSON, in one line")
 
 
 def first(rows: Sequence[T], limit: int) -> Sequence[T]:
@@ -104,10 +110,19 @@ def check_apart(source: str, target: str) -> None:
         raise Failure("the output would replace the input: name another file with --output", USAGE)
 
 
-def print_written(target: str) -> None:
-    """Print the name of the file that was written: on stderr if that was standard output, where it would be part of it."""
+def print_written(target: str, as_json: bool = False, **figures: object) -> None:
+    """Print the name of the file that was written, or as JSON its path and size with further figures: on stderr if that was
+    standard output, where it would be part of it."""
     taken = os.path.exists(target) and sys.stdout is not None and _is_stdout(target)
-    print(shown(target), file=sys.stderr if taken else sys.stdout)
+    text = dumps({"path": os.path.abspath(target), "bytes": size_of(target), **figures}) if as_json else shown(target)
+    print(text, file=sys.stderr if taken else sys.stdout)
+
+
+def size_of(target: str) -> int:
+    """The bytes of a file, or of all files of a folder, as Ascend's formats are."""
+    if not os.path.isdir(target):
+        return os.path.getsize(target)
+    return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(target) for name in names)
 
 
 def _is_stdout(target: str) -> bool:

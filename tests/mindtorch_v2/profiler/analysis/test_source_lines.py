@@ -155,7 +155,8 @@ for _ in range(3):
 def test_of_a_real_program_from_the_command_line(tmp_path, capsys):
     (tmp_path / "own.py").write_text(SCRIPT)
     target = tmp_path / "own.mtp"
-    command = [sys.executable, "-m", "mindtorch_v2.profiler", "run", "--all", "-q", "-o", str(target), "own.py"]
+    program = "import sys, mtprof; sys.exit(mtprof.main())"  # as the installed command does; its frame is not the script's
+    command = [sys.executable, "-c", program, "run", "--all", "-q", "-o", str(target), "own.py"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert mtprof(["lines", str(target), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)

@@ -11,6 +11,7 @@ import pytest
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load
+from mindtorch_v2.profiler.cli import command
 from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.results import writers
 from mindtorch_v2.profiler.store.store import EventStore
@@ -60,6 +61,40 @@ def test_tree(capsys, tmp_path, by, names):
 
 def test_validate(capsys):
     assert json.loads(answer(capsys, "validate", TRACE, "--json")[1])["errors"] == 0
+
+
+def test_every_command_has_json():
+    assert [name for name in command.names() if "--json" not in command.options(command.load(name))] == ["mcp"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keys"),
+    [
+        (["report", TRACE, "-o", "x.html"], {"events"}),
+        (["convert", TRACE, "-o", "x.speedscope.json"], {"events", "format"}),
+        (["convert", TRACE, "--to", "ascend", "-o", "x"], {"events", "format"}),
+        (["repair", TRACE, "-o", "x.mtp"], {"events", "allocations", "lost", "complete"}),
+        (["run", "-q", "-o", "x.mtp", "own.py"], {"events", "steps", "script_code", "why_empty"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_what_was_written(capsys, tmp_path, monkeypatch, arguments, keys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text("import mindtorch_v2\nprint('its own')\nmindtorch_v2.ones(2)\n")
+    code, out = answer(capsys, arguments[0], "--json", *arguments[1:])
+    told = json.loads(out.splitlines()[-1])
+    written = tmp_path / arguments[arguments.index("-o") + 1]
+    sizes = [path.stat().st_size for path in (written.rglob("*") if written.is_dir() else [written]) if path.is_file()]
+    assert code == 0 and set(told) == {"path", "bytes"} | keys
+    assert (told["path"], told["bytes"]) == (str(written), sum(sizes)) and told["events"] > 0
+
+
+def test_what_was_not_written(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text("")
+    code, out = answer(capsys, "run", "-q", "--schedule", "1,1,1,1", "--json", "own.py")
+    told = json.loads(out)
+    assert code == 4 and told["path"] is None and "needs 3 steps" in told["why_empty"]
 
 
 # ------------------------------------------------------------------------------ comparisons

@@ -286,7 +286,8 @@ def receiver():
 @pytest.mark.parametrize(("form", "method"), [("otlp", "POST"), ("prometheus", "PUT"), ("pprof", "POST")])
 def test_push(capsys, receiver, form, method):
     url = f"http://127.0.0.1:{receiver.server_port}/in"
-    assert answer(capsys, "push", TRACE, "--as", form, "--to", url)[0] == 0
+    code, out, _ = answer(capsys, "push", TRACE, "--as", form, "--to", url, "--json")
+    assert code == 0 and {"url": url, "form": form}.items() <= json.loads(out).items()
     [(got, path, kind, body)] = receiver.got
     assert (got, path) == (method, "/in")
     if form == "otlp":

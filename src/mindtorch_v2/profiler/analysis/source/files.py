@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...store.store import EventStore
@@ -20,6 +21,9 @@ from .places import FRAMEWORK, parsed
 
 FOUND, MISSING, CHANGED = "found", "missing", "changed"
 
+# The modules beside this package that start the profiler; in a checkout they are in no folder of installed packages.
+_BESIDE = Path(__file__).resolve().parents[4].as_posix()
+_ENTRIES = (f"{_BESIDE}/mtprof.py", f"{_BESIDE}/mtprof_pytest/")
 _MOST_BYTES = 4 << 20  # of a file that is shown
 
 
@@ -125,7 +129,7 @@ def _is_own_path(name: str, path: str) -> bool:
         return _content(name) is not None  # a cell, not code that was generated
     if name.replace("\\", "/").startswith(FRAMEWORK) or "-packages/" in slashed:
         return False
-    return not slashed.startswith(_library_folders())
+    return not slashed.startswith((*_ENTRIES, *_library_folders()))
 
 
 @cache

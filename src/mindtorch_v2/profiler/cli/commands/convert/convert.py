@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reading.add_path(parser)
     parser.add_argument("--to", choices=writers.ENDINGS, default=None, help="format (default: by the ending of --output)")
     parser.add_argument("-o", "--output", default=None, help="file to write (default: the recording's name, another ending)")
+    reading.add_written_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(str(error), USAGE) from None
     except NoStacksError as error:
         raise Failure(str(error)) from None
-    reading.print_written(target)
+    reading.print_written(target, args.written_json, format=format, events=len(loaded.store))
     return FINE
 
 

@@ -31,10 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--as", dest="form", choices=_FORMS, required=True, help="what to send")
     reading.add_limit(parser, MOST_OPS, "ops")
+    parser.add_argument("--json", dest="sent_json", action="store_true", help="tell what was sent as JSON (with --to)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Send it, or print it."""
+    if args.sent_json and args.url is None:
+        raise Failure("--json tells what was sent: say with --to where that is", USAGE)
     store = reading.open_recording(args.path).store
     body, content_type, method = _FORMS[args.form](store, args.limit)
     if args.url is None:
@@ -48,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(str(error), USAGE) from None
     except OSError as error:
         raise Failure(f"{args.url}: {error}") from None
-    print(f"mtprof: sent {len(body):,} bytes to {args.url}", file=sys.stderr)
+    if args.sent_json:
+        print(dumps({"url": args.url, "form": args.form, "bytes": len(body), "events": len(store)}))
+    else:
+        print(f"mtprof: sent {len(body):,} bytes to {args.url}", file=sys.stderr)
     return FINE
 
 

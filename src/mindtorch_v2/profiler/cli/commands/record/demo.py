@@ -6,7 +6,8 @@ import argparse
 import os
 
 from ...._io.terminal import shown
-from ... import run_script
+from ....analysis.first_use import first_use_text
+from ... import reading, run_script
 from .run import write_profile
 
 EXAMPLE = "mtprof demo -o build/demo"
@@ -17,6 +18,7 @@ _SCRIPT = os.path.join(os.path.dirname(run_script.__file__), "demo_script.py")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.add_argument("-o", "--output", default="mtprof-demo", help="folder to write to (default mtprof-demo)")
+    reading.add_written_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,9 +32,16 @@ def run(args: argparse.Namespace) -> int:
     paths = {kind: os.path.join(args.output, f"profile{kind}") for kind in (".mtp", ".json.gz", ".html")}
     for path in paths.values():
         write_profile(prof, path)
+    if args.written_json:
+        reading.print_written(
+            paths[".mtp"], as_json=True, trace=os.path.abspath(paths[".json.gz"]), report=os.path.abspath(paths[".html"])
+        )
+        return outcome.code
     print()
     print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
     print(prof.overhead())
+    if told := first_use_text(prof._recording()):
+        print(told)
     print(f"\nopen {shown(paths['.html'])} in a browser, or:")
     for command in ("table", "tree --by module", "memory", "flops", "advice"):
         print(f"  mtprof {command} {shown(paths['.mtp'])}")

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .... import profiler
+from ...._io.strict_json import dumps
 from ...._io.terminal import shown
+from ....analysis.first_use import first_use_text
 from ....config import RECORD_OPTIONS
-from ... import run_script, signals
+from ... import reading, run_script, signals
 from ...exit_codes import FINE, NOTHING, USAGE, Failure
 
 EXAMPLE = "mtprof run --shapes --memory -o train.mtp train.py --epochs 1"
@@ -66,6 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OP=2x",
         help="record nothing; measure what a step would take if an op were faster, by making all else slower",
     )
+    parser.add_argument(
+        "--json", dest="written_json", action="store_true", help="tell what came of it in the last line of standard output"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print no table at the end")
     parser.add_argument("script", help="script, or with -m module, to run")
     rest = parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
@@ -106,14 +111,32 @@ def run(args: argparse.Namespace) -> int:
         if outcome.recording is not None and not why_empty:
             write_profile(outcome.recording, target)
     if outcome.recording is not None and not args.quiet and not why_empty:
-        print(outcome.recording.key_averages().table(sort_by="self_cpu_time_total", row_limit=10), file=sys.stderr)
-        print(outcome.recording.overhead() or _COST_NOT_KNOWN, file=sys.stderr)
+        _print_table(outcome.recording)
     if outcome.torch_missing:
         print(f"mtprof: {_TORCH_MISSING}", file=sys.stderr)
     written = shown(target)
     print(f"mtprof: {why_empty}; {written} was not written" if why_empty else f"mtprof: wrote {written}", file=sys.stderr)
+    if args.written_json:
+        _tell_program(outcome, target, why_empty)
     # A check that asked for a recording must not pass without one.
     return outcome.code or (NOTHING if why_empty and schedule is not None else FINE)
+
+
+def _print_table(recording: run_script.Recording) -> None:
+    """Print the ops that took longest, and what recording them and compiling them cost."""
+    print(recording.key_averages().table(sort_by="self_cpu_time_total", row_limit=10), file=sys.stderr)
+    print(recording.overhead() or _COST_NOT_KNOWN, file=sys.stderr)
+    if told := first_use_text(recording._recording()):
+        print(told, file=sys.stderr)
+
+
+def _tell_program(outcome: run_script.Outcome, target: str, why_empty: str) -> None:
+    """Print what was written, or why nothing was, as JSON."""
+    figures = {"events": outcome.events, "steps": outcome.steps, "script_code": outcome.code, "why_empty": why_empty or None}
+    if why_empty:
+        print(dumps({"path": None, "bytes": 0, **figures}))
+    else:
+        reading.print_written(target, as_json=True, **figures)
 
 
 def _port(text: str) -> int:
@@ -219,7 +242,10 @@ def _run_faster(args: argparse.Namespace) -> int:
     if found is None:
         print(f"mtprof: {session.steps} steps of an optimizer are too few: {FEWEST_STEPS} are needed", file=sys.stderr)
         return outcome.code or NOTHING
-    print(f"mtprof: with {shown(pattern)} {factor:g}x faster, {found}", file=sys.stderr)
+    if args.written_json:
+        print(dumps({"op": pattern, "factor": factor, **found._asdict()}))
+    else:
+        print(f"mtprof: with {shown(pattern)} {factor:g}x faster, {found}", file=sys.stderr)
     return outcome.code
 
 
