@@ -82,6 +82,7 @@ CASES = {
     "sum": lambda: [torch.randn(5 << 20).sum()],
     "mm": lambda: _trained(torch.mm, _leaf(401, 305), _leaf(305, 190)),
     "mm of columns": lambda: _trained(torch.mm, _leaf(65, 605), _leaf(605, 501)),
+    "mm of few rows": lambda: [torch.randn(33, 605) @ torch.randn(2001, 605).t()],
     "mm of float64": lambda: [torch.randn(199, 401).double() @ torch.randn(401, 301).double()],
     "mm of every second column": lambda: [torch.randn(300, 600)[:, ::2] @ torch.randn(400, 300).t()[:, ::2]],
     "addmm": lambda: _trained(F.linear, _leaf(260, 300), _leaf(401, 300), _leaf(401)),

@@ -22,6 +22,9 @@ _MANY = 1 << 24
 _BLOCKS = ((1 << 31, 8), (1 << 27, 4), (_MANY, 2))
 # Blocks have a multiple of so many rows or columns, as the inner loops of BLAS do.
 _UNIT = 32
+# Up to so many rows a product with a transposed matrix is computed transposed and copied. With AVX-512 that takes half the time
+# for 16 rows, 0.7 for 32 and 0.9 for 64; with AVX2 0.9 for 16 rows and the same for 64.
+_FEW_ROWS = 64
 
 
 def dot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -70,6 +73,9 @@ def _fill(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Write the product of two matrices to `out`, and return that."""
     left, right = _for_blas(left), _for_blas(right)
     rows, columns = out.shape
+    if 1 < rows <= _FEW_ROWS and columns > rows and right.strides[0] == right.itemsize and right.shape[1] > 1:
+        out[...] = _fill(np.empty((columns, rows), out.dtype), right.T, left.T).T
+        return out
     length = max(rows, columns)
     count = next((count for least, count in _BLOCKS if left.size * columns >= least), 1)
     step = -(-length // (count * _UNIT)) * _UNIT

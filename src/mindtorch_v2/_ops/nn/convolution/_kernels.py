@@ -246,7 +246,9 @@ def weight_grad(
     elements = math.prod(weight_shape[1:]) * len(grad) * math.prod(grad.shape[2:])
     most = max(1, min(_PARTS, elements // (4 * math.prod(weight_shape))))
     parts = _parts(len(geometry.blocks), -(-len(geometry.blocks) // most))
-    totals = np.zeros((len(parts), groups, per_group, math.prod(weight_shape[1:])), input.dtype)
+    # Transposed: a product of columns with a few channels takes half the time of one of few channels with columns, 0.6 of it
+    # with 32 channels.
+    totals = np.zeros((len(parts), groups, math.prod(weight_shape[1:]), per_group), input.dtype)
 
     # `vecdot` conjugates complex numbers, which a gradient of weights does not.
     depthwise = weight_shape[0] == groups and weight_shape[1] == 1 and input.dtype.kind != "c"
@@ -260,14 +262,15 @@ def weight_grad(
             geometry.crop(spread, block)[...] = grad[block.samples, block.channels(per_group), block.rows]
             if depthwise:  # inner products with the windows where they are: to copy them takes longer
                 dots = np.vecdot(windows, spread.reshape(-1, *(1,) * len(kernel), *rows))
-                totals[number, block.groups] += np.add.reduce(dots.reshape(len(spread), 1, math.prod(kernel), -1), 3)
+                totals[number, block.groups] += np.add.reduce(dots.reshape(len(spread), math.prod(kernel), 1, -1), 3)
             else:
                 np.copyto(columns, windows)
                 flat = columns.reshape(len(spread), -1, math.prod(rows))
-                totals[number, block.groups] += np.matmul(spread, flat.swapaxes(1, 2))
+                totals[number, block.groups] += np.matmul(flat, spread.swapaxes(1, 2))
 
     parallel.run(len(parts), work)
-    return (np.add.reduce(totals, 0) if len(totals) > 1 else totals[0]).reshape(weight_shape)
+    total = np.add.reduce(totals, 0) if len(totals) > 1 else totals[0]
+    return np.ascontiguousarray(total.swapaxes(1, 2)).reshape(weight_shape)
 
 
 def _flipped_weight(weight: np.ndarray, groups: int) -> np.ndarray:
