@@ -33,6 +33,13 @@ KERNELS = [
 ]
 COPY = ("MEMCPY_ASYNC", 2, 40_000, 45_000, 14, 3)
 COLLECTIVE = ("hcom_allReduce__586_4_1", 50_000, 70_001, 15, 2)
+TIMES = {"Start Timestamp(us)": (BASE + 50_000) / 1000, "Elapse Time(ms)": 0.020001, "Transit Time(ms)": 0.0125}
+TIMES |= {"Wait Time(ms)": 0.0025, "Synchronization Time(ms)": 0.001, "Idle Time(ms)": 0.005001}
+LINK = {"Transit Size(MB)": 0.25, "Transit Time(ms)": 0.0125, "Bandwidth(GB/s)": 20.0, "Large Packet Ratio": 0}
+PACKETS = {"0.125": [2, 0.0125]}
+BETWEEN = {"Transport Type": "HCCS", "Transit Size(MB)": 0.25, "Transit Time(ms)": 0.0125, "Bandwidth(GB/s)": 20.0}
+BETWEEN |= {"Op Name": COLLECTIVE[0]}
+MATRIX = {"step7": {"p2p": {}, "collective": {f"allreduce-total@{GROUP}": {"5-6": BETWEEN}}}}
 BLOCK = ("aten::linear", 2048, 2_000, 90_000)  # bytes, allocated, released
 STACK = ["/home/me/train.py(12): forward", "/home/me/train.py(40): <module>"]
 INFO = {
@@ -54,9 +61,11 @@ def text_folder(path: Path) -> Path:
     """A `*_ascend_pt` folder with text files."""
     output = _outer(path)
     (output / "trace_view.json").write_text(json.dumps(_trace_view()))
-    (output / "communication.json").write_text(
-        json.dumps({"step7": {"p2p": {}, "collective": {f"{COLLECTIVE[0]}@{GROUP}": {}, "Total Op Info": {}}}})
-    )
+    links = {"HCCS": {**LINK, "Size Distribution": PACKETS}, "SDMA": {**LINK, "Size Distribution": {}}}
+    figures = {"Communication Time Info": TIMES, "Communication Bandwidth Info": links}
+    named = {f"{COLLECTIVE[0]}@{GROUP}": figures, "Total Op Info": {}}
+    (output / "communication.json").write_text(json.dumps({"step7": {"p2p": {}, "collective": named}}))
+    (output / "communication_matrix.json").write_text(json.dumps(MATRIX))
     header = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num,Input Shapes,aiv_vec_ratio"
     lines = [
         f'7,{name},{kind},AI_VECTOR_CORE,{micro(start)}\t,{(end - start) / 1000:.3f},0,32,"""4,8;8,2""",0.25'
@@ -137,9 +146,36 @@ def _trace_view() -> list[dict[str, object]]:
     return events
 
 
+def _write_analysis(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(
+        "CREATE TABLE CommAnalyzerTime (hccl_op_name, group_name, start_timestamp, elapse_time, transit_time, wait_time, "
+        "synchronization_time, idle_time, step, type)"
+    )
+    name, step = (COLLECTIVE[0], GROUP), ("step7", "collective")
+    connection.execute("INSERT INTO CommAnalyzerTime VALUES (?,?,?,?,?,?,?,?,?,?)", (*name, *TIMES.values(), *step))
+    connection.execute(
+        "CREATE TABLE CommAnalyzerBandwidth (hccl_op_name, group_name, transport_type, transit_size, transit_time, bandwidth, "
+        "large_packet_ratio, package_size, count, total_duration, step, type)"
+    )
+    for transport, packets in (("HCCS", ("0.125", *PACKETS["0.125"])), ("SDMA", (0, 0, 0))):
+        row = (*name, transport, *LINK.values(), *packets, *step)
+        connection.execute("INSERT INTO CommAnalyzerBandwidth VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", row)
+    connection.execute(
+        "CREATE TABLE CommAnalyzerMatrix (hccl_op_name, group_name, src_rank, dst_rank, transport_type, transit_size, "
+        "transit_time, bandwidth, step, type, op_name)"
+    )
+    *figures, op = BETWEEN.values()
+    row = ("allreduce-total", GROUP, "5", "6", *figures, *step, op)
+    connection.execute("INSERT INTO CommAnalyzerMatrix VALUES (?,?,?,?,?,?,?,?,?,?,?)", row)
+    connection.commit()
+    connection.close()
+
+
 def database_folder(path: Path) -> Path:
     """The same as a database."""
     output = _outer(path)
+    _write_analysis(output / "analysis.db")
     connection = sqlite3.connect(output / "ascend_pytorch_profiler_5.db")
     texts: dict[str, int] = {}
 

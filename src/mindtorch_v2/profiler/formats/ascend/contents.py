@@ -135,6 +135,8 @@ class Contents:
         details = self.details(row)
         number = details.get("Seq")
         kind = str(details.get("Collective name") or "collective").lstrip("_")
+        if kind.startswith("Hccl"):
+            kind = kind[4:5].lower() + kind[5:]  # HcclAllReduce, as the runtime calls it
         return f"hcom_{kind}__{self.groups[int(self.store.tid[row])]:03}_{number if type(number) is int else int(row)}_1"
 
     @cached_property

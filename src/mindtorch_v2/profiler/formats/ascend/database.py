@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from decimal import Decimal
 from itertools import islice
@@ -29,15 +29,26 @@ _NEEDED = {"STRING_IDS": "names are numbers", "PYTORCH_API": "there are no ops",
 Event = dict[str, Any]
 
 
-def read(path: str, progress: Progress | None = None, max_bytes: int | None = None) -> tuple[EventStore, Recovery]:
-    """Read a database. TraceError if it is none, or has neither ops nor tasks."""
+def read(
+    path: str,
+    progress: Progress | None = None,
+    max_bytes: int | None = None,
+    *,
+    collectives: Mapping[str, Mapping[str, Any]] | None = None,
+    recovery: Recovery | None = None,
+) -> tuple[EventStore, Recovery]:
+    """Read a database. TraceError if it is none, or has neither ops nor tasks.
+
+    collectives: what other files tell of collectives, by name.
+    """
     size = os.path.getsize(path)
     if max_bytes is not None and size > max_bytes:
         raise TraceError(f"{path!r} holds more than the {max_bytes} bytes that were allowed")
-    recovery = Recovery("ascend", bytes_read=size)
+    recovery = Recovery("ascend") if recovery is None else recovery
+    recovery.bytes_read += size
     try:
         with closing(sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)) as connection:
-            recorded = _Database(connection, recovery)
+            recorded = _Database(connection, recovery, collectives or {})
             if not recorded.has("PYTORCH_API") and not recorded.has("TASK"):
                 raise TraceError(f"{path!r} is a database without ops and tasks")
             store = kineto.from_events(_batches(recorded.events()), recovery, Translator())
@@ -63,8 +74,11 @@ class _Task(NamedTuple):
 class _Database:
     """Questions to one database. Tables and columns that it lacks have no rows and no values."""
 
-    def __init__(self, connection: sqlite3.Connection, recovery: Recovery) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, recovery: Recovery, collectives: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         self._connection = connection
+        self._told_of_collectives = collectives
         self._recovery = recovery
         listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self._columns = {
@@ -235,7 +249,8 @@ class _Database:
             event = self._device_span("COMMUNICATION_OP", text, (start, end), place, lane, connection)
             if event is None:
                 continue
-            args = {"Process Group Name": self.text(group), "In msg nelems": count, "dtype": dtypes.get(dtype)}
+            args: dict[str, Any] = {**self._told_of_collectives.get(text, {}), "Process Group Name": self.text(group)}
+            args |= {"In msg nelems": count, "dtype": dtypes.get(dtype)}
             named = kinds.collective(text)
             if named is not None:
                 args["Collective name"], args["Seq"] = named

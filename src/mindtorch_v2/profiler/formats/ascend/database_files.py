@@ -12,6 +12,7 @@ import numpy as np
 
 from ...._dispatch import observer
 from ..._io.utf8 import utf8
+from . import communication
 from . import database_tables as tables
 from .contents import Contents
 from .text_files import input_texts, task_type
@@ -27,7 +28,9 @@ def databases(contents: Contents) -> dict[str, Iterable[bytes]]:
     rank = "" if contents.rank is None else f"_{contents.rank}"
     return {
         f"ascend_pytorch_profiler{rank}.db": _database(tables.PROFILER, _Recording(contents).rows()),
-        "analysis.db": _database(tables.ANALYSIS, [("StepTraceTime", _step_times(contents))]),
+        "analysis.db": _database(
+            tables.ANALYSIS, {"StepTraceTime": _step_times(contents), **communication.table_rows(contents)}.items()
+        ),
     }
 
 
@@ -244,7 +247,7 @@ class _Recording:
                 row,
                 0,
                 0,
-                dtypes.get(str(details.get("dtype"))),
+                dtypes.get(str(details.get("dtype")).upper()),
                 self._text("N/A"),
                 details.get("In msg nelems"),
                 self._text(name.partition("__")[0] + "_"),

@@ -53,7 +53,9 @@ PROFILER: Mapping[str, str] = {
 }
 
 # Tables that are there only if they have a row: tools take an empty one for figures that are missing.
-NOT_EMPTY = frozenset({"OP_MEMORY", "MEMORY_RECORD", "GC_RECORD"})
+NOT_EMPTY = frozenset(
+    {"OP_MEMORY", "MEMORY_RECORD", "GC_RECORD", "CommAnalyzerTime", "CommAnalyzerBandwidth", "CommAnalyzerMatrix"}
+)
 
 # analysis.db: what is computed of a recording.
 ANALYSIS: Mapping[str, str] = {
@@ -61,6 +63,19 @@ ANALYSIS: Mapping[str, str] = {
         "deviceId INTEGER, step TEXT, computing NUMERIC, communication_not_overlapped NUMERIC, overlapped NUMERIC, "
         "communication NUMERIC, free NUMERIC, stage NUMERIC, bubble NUMERIC, "
         "communication_not_overlapped_and_exclude_receive NUMERIC, preparing NUMERIC"
+    ),
+    "CommAnalyzerTime": (
+        "hccl_op_name TEXT, group_name TEXT, start_timestamp NUMERIC, elapse_time NUMERIC, transit_time NUMERIC, "
+        "wait_time NUMERIC, synchronization_time NUMERIC, idle_time NUMERIC, step TEXT, type TEXT"
+    ),
+    "CommAnalyzerBandwidth": (
+        "hccl_op_name TEXT, group_name TEXT, transport_type TEXT, transit_size NUMERIC, transit_time NUMERIC, "
+        "bandwidth NUMERIC, large_packet_ratio NUMERIC, package_size NUMERIC, count NUMERIC, total_duration NUMERIC, "
+        "step TEXT, type TEXT"
+    ),
+    "CommAnalyzerMatrix": (
+        "hccl_op_name TEXT, group_name TEXT, src_rank TEXT, dst_rank TEXT, transport_type TEXT, transit_size NUMERIC, "
+        "transit_time NUMERIC, bandwidth NUMERIC, step TEXT, type TEXT, op_name TEXT"
     ),
 }
 

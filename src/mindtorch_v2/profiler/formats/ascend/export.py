@@ -12,6 +12,7 @@ from ..._io.strict_json import dumps
 from ...store.store import EventStore
 from .. import saved
 from .._recovery import TraceError
+from . import communication
 from .contents import Contents
 from .database_files import databases
 from .folder import OUTPUT, RECORDING
@@ -76,7 +77,7 @@ def export_databases(store: EventStore, path: str | os.PathLike[str]) -> None:
 
 
 def _text(contents: Contents) -> dict[str, Iterable[bytes]]:
-    return {**tables(contents), "trace_view.json": trace_view(contents)}
+    return {**tables(contents), **communication.text_files(contents), "trace_view.json": trace_view(contents)}
 
 
 _FORMS: Mapping[str, Callable[[Contents], dict[str, Iterable[bytes]]]] = {"text": _text, "db": databases}
@@ -110,7 +111,7 @@ def information(contents: Contents, forms: Collection[str]) -> dict[str, Iterabl
         info["rank_id"] = rank
     name = "profiler_info.json" if rank is None else f"profiler_info_{rank}.json"
     variables = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
-    added = {key: value for key, value in store.metadata.items() if key != "ascend_config"}
+    added = {key: value for key, value in store.metadata.items() if key not in ("ascend_config", communication.MATRIX)}
     metadata = {"ENV_VARIABLES": variables, **_groups(store), **added}
     return {name: [dumps(info).encode()], "profiler_metadata.json": [dumps(metadata).encode()]}
 

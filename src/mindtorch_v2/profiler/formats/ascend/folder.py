@@ -13,7 +13,7 @@ from ...store.store import EventStore
 from .. import kineto, saved
 from .._recovery import Recovery, TraceError
 from .._source import Progress
-from . import database, tables
+from . import communication, database, tables
 from .translate import Translator
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -50,7 +50,7 @@ def read(
     if parts.trace:
         store, recovery = _read_text(parts, progress, max_bytes)
     else:
-        store, recovery = database.read(parts.database, progress, max_bytes)
+        store, recovery = _read_database(parts, progress, max_bytes)
     recovery.format = "ascend"
     _add_information(store, parts, recovery)
     return store, recovery
@@ -90,32 +90,33 @@ def _listed(path: str) -> list[str]:
 def _read_text(parts: _Parts, progress: Progress | None, max_bytes: int | None) -> tuple[EventStore, Recovery]:
     recovery = Recovery("ascend")
     kernels = tables.kernels(os.path.join(parts.output, "kernel_details.csv"), recovery)
-    groups = _groups(_json(os.path.join(parts.output, "communication.json"), recovery))
+    collectives = communication.details_by_name(_json(os.path.join(parts.output, "communication.json"), recovery))
     blocks = os.path.join(parts.output, "operator_memory.csv")
-    return kineto.read(
+    store, recovery = kineto.read(
         parts.trace,
         progress,
         max_bytes,
-        translator=Translator(kernels, groups),
+        translator=Translator(kernels, collectives),
         more_events=lambda process: tables.memory(blocks, process, recovery),
         recovery=recovery,
     )
+    _add_matrix(store, _json(os.path.join(parts.output, "communication_matrix.json"), recovery))
+    return store, recovery
 
 
-def _groups(communication: Any) -> dict[str, str]:
-    """The group of each collective, which communication.json has behind an @ in its names."""
-    names: dict[str, str] = {}
-    for step in _values(communication):
-        for kind in _values(step):
-            for text in kind if isinstance(kind, dict) else ():
-                name, _, group = text.rpartition("@")
-                if name:
-                    names[name] = group
-    return names
+def _read_database(parts: _Parts, progress: Progress | None, max_bytes: int | None) -> tuple[EventStore, Recovery]:
+    recovery = Recovery("ascend")
+    collectives, matrix = communication.from_database(os.path.join(parts.output, "analysis.db"), recovery)
+    told = communication.details_by_name(collectives)
+    store, recovery = database.read(parts.database, progress, max_bytes, collectives=told, recovery=recovery)
+    _add_matrix(store, matrix)
+    return store, recovery
 
 
-def _values(value: Any) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else []
+def _add_matrix(store: EventStore, document: Any) -> None:
+    matrix = communication.matrix_of(document)
+    if matrix:
+        store.metadata[communication.MATRIX] = matrix
 
 
 def _json(path: str, recovery: Recovery) -> Any:

@@ -20,13 +20,17 @@ _TIMED = frozenset("XBEiICsftn")
 class Translator:
     """Translates events one by one. What it cannot read stays as it is, for the reader to count.
 
-    kernels: what kernel_details.csv tells of kernels, by their start in nanoseconds. groups: the communication group of
+    kernels: what kernel_details.csv tells of kernels, by their start in nanoseconds. collectives: what other files tell of
     collectives, by name.
     """
 
-    def __init__(self, kernels: Mapping[int, Mapping[str, Any]] | None = None, groups: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        kernels: Mapping[int, Mapping[str, Any]] | None = None,
+        collectives: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         self._kernels = kernels or {}
-        self._groups = groups or {}
+        self._collectives = collectives or {}
         self._places: dict[Any, int] = {}
         self._group_lanes: dict[tuple[Any, Any], bool] = {}
 
@@ -123,9 +127,7 @@ class Translator:
         more = {key: value for key, value in args.items() if key != "connection_id"}
         if named is not None:
             more["Collective name"], more["Seq"] = named
-        group = self._groups.get(event["name"])
-        if group is not None:
-            more["Process Group Name"] = group
+        more |= self._collectives.get(event["name"], {})
         if "count" in args:
             more["In msg nelems"] = args["count"]
         if "data_type" in args:
