@@ -73,8 +73,10 @@ def analyze(*arguments: object) -> str:
 
 
 def test_cluster_reports_the_recorded_times(folders, tmp_path):
-    analyze("cluster", "-d", folders, "-o", tmp_path / "out")
+    said = analyze("cluster", "-d", folders, "-o", tmp_path / "out")
+    assert "[ERROR]" not in said, said
     output = tmp_path / "out" / "cluster_analysis_output"
+    assert collectives(output) == {(f"step{step}", rank): 0.3 for step in range(3) for rank in (0, 1)}
     if (output / "cluster_analysis.db").exists():
         with closing(sqlite3.connect(output / "cluster_analysis.db")) as database:
             rows = database.execute(
@@ -85,6 +87,24 @@ def test_cluster_reports_the_recorded_times(folders, tmp_path):
             rows = [tuple(row[name] for name in COLUMNS) for row in csv.DictReader(file)]
     figures = {(str(step), str(rank)): [float(figure) for figure in times] for step, rank, *times in rows}
     assert figures == {(str(step), str(rank)): [400 + 50 * rank, 300, 100 + 50 * rank] for step in range(3) for rank in (0, 1)}
+
+
+def collectives(output: Path) -> dict[tuple[str, int], float]:
+    """Milliseconds of the collective of each step and rank."""
+    if (output / "cluster_analysis.db").exists():
+        with closing(sqlite3.connect(output / "cluster_analysis.db")) as database:
+            rows = database.execute(
+                "SELECT step, rank_id, elapsed_time FROM ClusterCommunicationTime WHERE hccl_op_name LIKE 'hcom%'"
+            ).fetchall()
+        return {(step, int(rank)): time for step, rank, time in rows}
+    (group,) = json.loads((output / "cluster_communication.json").read_text()).values()
+    return {
+        (step, int(rank)): figures["Communication Time Info"]["Elapse Time(ms)"]
+        for step, named in group.items()
+        for name, ranks in named.items()
+        if name.startswith("hcom")
+        for rank, figures in ranks.items()
+    }
 
 
 def test_compare_reports_the_recorded_times(folders, tmp_path):
@@ -114,9 +134,13 @@ def overall(book: Path) -> dict[str, list[str]]:
     return found
 
 
-def test_advisor_opens_them(folders, tmp_path):
-    said = analyze("advisor", "all", "-d", sorted(folders.iterdir())[0], "-o", tmp_path / "advised")
-    assert "Traceback" not in said and list((tmp_path / "advised").rglob("*.html"))
+def test_advisor_takes_them_apart_into_the_recorded_times(folders, tmp_path):
+    said = analyze("advisor", "all", "-l", "en", "-d", sorted(folders.iterdir())[0], "-o", tmp_path / "advised")
+    assert "Traceback" not in said and "[ERROR]" not in said and "not found" not in said, said
+    assert list((tmp_path / "advised").rglob("*.html"))
+    # Of the whole, computing, exposed communication and free, in the table that ends its words.
+    table = said[said.index("+-----") :]
+    assert re.findall(r"(\d+(?:\.\d+)?) ?ms", table)[:4] == ["2.7", "1.2", "0.6", "0.9"], table
 
 
 PLUGIN = """
@@ -126,13 +150,19 @@ from torch_tb_profiler.profiler.loader import RunLoader
 
 if __name__ == "__main__":
     run = RunLoader("run", sys.argv[1], io.Cache(), "Ascend").load()
+    profiles = {profile.worker: profile for profile in run.profiles.values()}
+    together = profiles.pop("All")
     print(json.dumps({
-        profile.worker: {
-            "views": [view.display_name for view in profile.views],
-            "columns": [column["name"] for column in profile.kernel_table["data"]["columns"]],
-            "kernels": profile.kernel_table["data"]["rows"],
-        }
-        for profile in run.profiles.values()
+        "ranks": {
+            worker: {
+                "views": [view.display_name for view in profile.views],
+                "columns": [column["name"] for column in profile.kernel_table["data"]["columns"]],
+                "kernels": profile.kernel_table["data"]["rows"],
+            }
+            for worker, profile in profiles.items()
+        },
+        "overlap": together.steps_to_overlap["data"]["all"],
+        "collectives": {worker: table["rows"] for worker, table in together.comm_ops["data"].items()},
     }))
 """
 
@@ -148,11 +178,15 @@ def test_the_plugin_of_tensorboard_shows_the_recorded_kernels(folders, tmp_path)
     done = subprocess.run([python, tmp_path / "plugin.py", folders], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout.splitlines()[-1])
-    assert sorted(shown) == ["rank0", "rank1"]
-    for rank, run in enumerate(shown.values() if list(shown) == sorted(shown) else reversed(shown.values())):
+    assert sorted(shown["ranks"]) == ["rank0", "rank1"]
+    for rank in (0, 1):
+        run = shown["ranks"][f"rank{rank}"]
         assert {"Operator", "Kernel", "Trace"} <= set(run["views"])
         durations = [float(row[run["columns"].index("Duration(us)")]) for row in run["kernels"]]
         assert sorted(durations) == sorted([200.0, 200.0 + 50 * rank, 300.0] * 3)
+        # Computing alone, both, communication alone, neither, of a step; name, calls, bytes, time of the collectives.
+        assert shown["overlap"][f"rank{rank}"] == [300, 100 + 50 * rank, 200 - 50 * rank, 100]
+        assert shown["collectives"][f"rank{rank}"] == [["hcom_allreduce__", 3, 0, 0, 900.0, 300, 0, 0]]
 
 
 MINDSPORE = """

@@ -78,14 +78,17 @@ def test_a_recording_of_this_project_tells_times_alone(tmp_path, collective, kin
             (f"{name}__000_4_1", "default", start, 0.0035, 0, 0, 0, 0.0035, "step0", kind)
         ]
         made = {table for (table,) in database.execute("SELECT name FROM sqlite_master")}
-    assert made == {"StepTraceTime", "CommAnalyzerTime"}
+    assert made == {"StepTraceTime", "CommAnalyzerTime", "CommAnalyzerBandwidth", "CommAnalyzerMatrix"}
     with closing(sqlite3.connect(tmp_path / "y_ascend_pt" / OUTPUT / "ascend_pytorch_profiler.db")) as database:
         assert database.execute("SELECT dataType, count FROM COMMUNICATION_OP").fetchall() == [(4, 64)]
 
 
 def test_a_recording_without_collectives_has_no_such_files(tmp_path):
-    rows = [{"name": "aten::mm", "start": 0, "end": 10}]
-    assert written(EventStore.from_rows(rows), tmp_path / "x_ascend_pt") == [None, None]
+    store = EventStore.from_rows([{"name": "aten::mm", "start": 0, "end": 10}])
+    assert written(store, tmp_path / "x_ascend_pt") == [None, None]
+    writers.get("ascend-db")(store, tmp_path / "y_ascend_pt")
+    with closing(sqlite3.connect(tmp_path / "y_ascend_pt" / OUTPUT / "analysis.db")) as database:
+        assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("StepTraceTime",)]
 
 
 @pytest.mark.parametrize(

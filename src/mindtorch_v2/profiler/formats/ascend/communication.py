@@ -173,7 +173,9 @@ def text_files(contents: Contents) -> dict[str, Iterable[bytes]]:
 
 
 def table_rows(contents: Contents) -> dict[str, list[Row]]:
-    """The rows of the tables of analysis.db."""
+    """The rows of the tables of analysis.db; there are no such tables without collectives."""
+    if not len(contents.collectives):
+        return {}
     times: list[Row] = []
     links: list[Row] = []
     matrix: list[Row] = []

@@ -26,11 +26,10 @@ _DIRECTIONS = {"HtoH": 0, "HtoD": 1, "DtoH": 2, "DtoD": 3}
 def databases(contents: Contents) -> dict[str, Iterable[bytes]]:
     """The files by name."""
     rank = "" if contents.rank is None else f"_{contents.rank}"
+    computed = {"StepTraceTime": _step_times(contents), **communication.table_rows(contents)}
     return {
         f"ascend_pytorch_profiler{rank}.db": _database(tables.PROFILER, _Recording(contents).rows()),
-        "analysis.db": _database(
-            tables.ANALYSIS, {"StepTraceTime": _step_times(contents), **communication.table_rows(contents)}.items()
-        ),
+        "analysis.db": _database({table: tables.ANALYSIS[table] for table in computed}, computed.items()),
     }
 
 

@@ -53,9 +53,7 @@ PROFILER: Mapping[str, str] = {
 }
 
 # Tables that are there only if they have a row: tools take an empty one for figures that are missing.
-NOT_EMPTY = frozenset(
-    {"OP_MEMORY", "MEMORY_RECORD", "GC_RECORD", "CommAnalyzerTime", "CommAnalyzerBandwidth", "CommAnalyzerMatrix"}
-)
+NOT_EMPTY = frozenset({"OP_MEMORY", "MEMORY_RECORD", "GC_RECORD"})
 
 # analysis.db: what is computed of a recording.
 ANALYSIS: Mapping[str, str] = {

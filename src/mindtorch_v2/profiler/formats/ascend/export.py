@@ -121,11 +121,8 @@ def _groups(store: EventStore) -> dict[str, Any]:
     info = store.metadata.get("distributedInfo")
     if not isinstance(info, dict):
         return {}
-    found: dict[str, Any] = {}
-    if type(info.get("world_size")) is int:
-        found["distributed_args"] = {"rank": info.get("rank"), "world_size": info["world_size"]}
     groups = info.get("pg_config")
-    found["parallel_group_info"] = {
+    described = {
         str(group.get("pg_name")): {
             "group_name": group.get("pg_desc"),
             "group_rank": ranks.index(info.get("rank")) if info.get("rank") in ranks else -1,
@@ -134,4 +131,4 @@ def _groups(store: EventStore) -> dict[str, Any]:
         for group in (groups if isinstance(groups, list) else [])
         if isinstance(group, dict) and isinstance(ranks := group.get("ranks"), list)
     }
-    return found
+    return {"parallel_group_info": described}
