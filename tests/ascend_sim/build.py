@@ -15,6 +15,7 @@ LIBRARIES = {
     "libascendcl.so": ("runtime.c", "memory.c", "streams.c", "events.c", "watch.c"),
     "libnnopbase.so": ("meta.c",),
     "libopapi.so": ("ops*.c",),
+    "libhccl.so": ("hccl.c",),
     "libms_tools_ext.so": ("mstx.c",),
     "libmspti.so": ("mspti.c",),
 }

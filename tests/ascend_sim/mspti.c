@@ -98,8 +98,9 @@ static void on_api(const char *name, uint64_t correlation, int64_t start, int64_
 
 static void on_kernel(const char *name, int device, int stream, uint64_t correlation, int64_t start, int64_t end) {
     if (!strncmp(name, "Hccl", 4)) {
-        Communication record = {KIND_COMMUNICATION, 4,   0, (uint32_t)device, (uint32_t)stream, start, end, interned("MESH"),
-                                interned(name), interned("hccl_world_group"), correlation};
+        const SimTalk *talk = sim_talk();
+        Communication record = {KIND_COMMUNICATION, talk->dtype, talk->count, (uint32_t)device, (uint32_t)stream, start, end,
+                                interned("MESH"), interned(name), interned(talk->group), correlation};
         put(KIND_COMMUNICATION, &record, sizeof record);
         return;
     }

@@ -134,6 +134,15 @@ typedef struct SimWatch {
     void (*mark)(const SimMark *mark);
 } SimWatch;
 
+/* A collective that runs on this thread: its communicator, and how many elements of which data type of HCCL's. */
+typedef struct SimTalk {
+    const char *group;
+    uint64_t count;
+    uint32_t dtype;
+} SimTalk;
+
+EXPORT SimTalk *sim_talk(void);
+EXPORT bool sim_is_aborted(void);
 EXPORT void sim_watch(const SimWatch *watch);
 EXPORT int64_t sim_api_begin(void);
 EXPORT void sim_api_end(const char *prefix, const char *name, int64_t start);

@@ -42,10 +42,16 @@ static int run_task(Stream *stream, Task *task) {
     return code;
 }
 
+static _Thread_local const Stream *running; /* the stream of this thread */
+
+/* Whether the task that runs on this thread should end, since its stream is destroyed or the device lost. */
+EXPORT bool sim_is_aborted(void) { return device_lost || (running && running->aborted); }
+
 const char *aclGetRecentErrMsg(void);
 
 static void *stream_main(void *given) {
     Stream *stream = given;
+    running = stream;
     pthread_mutex_lock(&stream->lock);
     for (;;) {
         while (!stream->first && !stream->aborted) pthread_cond_wait(&stream->changed, &stream->lock);

@@ -414,14 +414,16 @@ PROGRAMS: dict[str, Program] = {
 # ------------------------------------------------------------------------------------------------ running
 
 
-def run_rank(package: str, rank: int, size: int, port: int, out: Path, names: list[str]) -> None:
+def run_rank(package: str, rank: int, size: int, port: int, out: Path, names: list[str], backend: str) -> None:
     """Run programs as one of the processes, and write down the answers."""
     warnings.simplefilter("ignore")
     torch = importlib.import_module(package)
     dist = importlib.import_module(f"{package}.distributed")
     importlib.import_module(f"{package}.distributed.distributed_c10d")
+    if backend == "hccl":
+        torch.set_default_device("npu")
     dist.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size, timeout=timedelta(seconds=60)
+        backend, init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size, timeout=timedelta(seconds=60)
     )
     answers = {}
     for name, program in programs():
@@ -442,12 +444,15 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def run_ranks(python: str, package: str, size: int, names: list[str] | None = None, timeout_s: float = 300) -> list[Any]:
+def run_ranks(
+    python: str, package: str, size: int, names: list[str] | None = None, timeout_s: float = 300, backend: str = "gloo"
+) -> list[Any]:
     """The answers of every rank, from processes of their own."""
     with tempfile.TemporaryDirectory() as folder:
         outs = [Path(folder, f"{rank}.json") for rank in range(size)]
         port = free_port()
         common = ["--package", package, "--size", str(size), "--port", str(port), "--names", json.dumps(names or [])]
+        common += ["--backend", backend]
         commands = [[python, __file__, *common, "--rank", str(rank), "--out", str(out)] for rank, out in enumerate(outs)]
         processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for command in commands]
         deadline, errors = time.monotonic() + timeout_s, []
@@ -473,13 +478,22 @@ def main() -> None:
     parser.add_argument("--rank", type=int)
     parser.add_argument("--port", type=int)
     parser.add_argument("--names", type=json.loads, default=[])
+    parser.add_argument("--backend", default="gloo")
     arguments = parser.parse_args()
     if arguments.rank is None:
         answers = run_ranks(sys.executable, arguments.package, arguments.size, arguments.names)
         arguments.out.write_text(json.dumps(answers, separators=(",", ":")) + "\n")
     else:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-        run_rank(arguments.package, arguments.rank, arguments.size, arguments.port, arguments.out, arguments.names)
+        run_rank(
+            arguments.package,
+            arguments.rank,
+            arguments.size,
+            arguments.port,
+            arguments.out,
+            arguments.names,
+            arguments.backend,
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Names of backends, and which engine each of them means.
 
 `gloo` and `mpi` both name the engine on MPI: programs are written with either, and run alike. A process alone needs none.
+`hccl` serves tensors of NPUs, by CANN.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import importlib.util
 import warnings
 from typing import ClassVar
 
+from ._engines import hccl
 from ._engines.mpi import NEEDED
 
 _ON_MPI = ("gloo", "mpi")
@@ -24,8 +26,9 @@ class Backend(str):
     MPI = "mpi"
     XCCL = "xccl"
     FAKE = "fake"
-    backend_list: ClassVar[list[str]] = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
-    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
+    HCCL = "hccl"
+    backend_list: ClassVar[list[str]] = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE, HCCL]
+    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO, "npu": HCCL}
     backend_capability: ClassVar[dict[str, list[str]]] = {
         GLOO: ["cpu", "cuda"],
         NCCL: ["cuda"],
@@ -33,6 +36,7 @@ class Backend(str):
         UCC: ["cpu", "cuda"],
         MPI: ["cpu", "cuda"],
         FAKE: ["cpu", "cuda", "hpu", "xpu"],
+        HCCL: ["npu"],
     }
 
     def __new__(cls, name: str) -> Backend:
@@ -76,11 +80,18 @@ class BackendConfig:
         """The backend of each kind of device."""
         return self.device_backend_map
 
-    def of_cpu(self) -> str:
-        """The backend that serves tensors of the CPU; RuntimeError if there is none that can."""
+    @property
+    def has_hccl(self) -> bool:
+        """Whether tensors of NPUs are served."""
+        return self.device_backend_map.get("npu") == Backend.HCCL
+
+    def main(self) -> str:
+        """The backend that serves tensors of the CPU, or that of NPUs alone; RuntimeError if there is none that can."""
         name = self.device_backend_map.get("cpu", "")
         if name in _ON_MPI or name == Backend.FAKE:
             return name
+        if self.has_hccl and not name:
+            return Backend.HCCL
         for each in (name, *self.device_backend_map.values()):
             if each in (Backend.NCCL, Backend.XCCL, Backend.UCC):
                 raise RuntimeError(f"Distributed package doesn't have {each.upper()} built in")
@@ -108,6 +119,11 @@ def is_mpi_available() -> bool:
     return has_engine()
 
 
+def is_hccl_available() -> bool:
+    """Whether `hccl` can be used: whether CANN has its library, and there is an NPU."""
+    return hccl.why_unavailable() is None
+
+
 def is_nccl_available() -> bool:
     """Whether the NCCL backend exists."""
     return False
@@ -126,7 +142,7 @@ def is_xccl_available() -> bool:
 def is_backend_available(backend: str) -> bool:
     """Whether a backend, or each of several in the form "cpu:gloo,npu:hccl", can be used."""
     names = [part.partition(":")[2] or part for part in backend.lower().split(",")]
-    available = {"gloo": is_gloo_available, "mpi": is_mpi_available, "fake": lambda: True}
+    available = {"gloo": is_gloo_available, "mpi": is_mpi_available, "hccl": is_hccl_available, "fake": lambda: True}
     return all(name in available and available[name]() for name in names)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from .._dispatch import communications
 from ._backends import Backend, BackendConfig, require_engine
+from ._engines import hccl as _hccl
 from ._engines import mpi as _mpi
 from ._engines.alone import Alone
 from ._engines.engine import Communicator
@@ -27,7 +28,7 @@ class _World:
 
     def __init__(self) -> None:
         self.default: ProcessGroup | None = None
-        self.communicator: Communicator | None = None  # of all processes
+        self.engines: dict[str, Communicator] = {}  # of all processes, by kind of device
         self.groups: dict[str, ProcessGroup] = {}  # by name, the default group first
         self.configs: dict[str, BackendConfig] = {}
         self.made = 0  # groups ever made; each process counts all of them, so that their names agree
@@ -93,16 +94,16 @@ def init_process_group(
     elif not isinstance(timeout, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
     config = BackendConfig(Backend(backend) if backend else Backend.UNDEFINED)
-    name = config.of_cpu()
+    name = config.main()
     if store is None and init_method is None and "MASTER_ADDR" not in os.environ and name != Backend.FAKE and _mpi.launched():
         store, rank, world_size = _met_by_mpi()
     elif store is None:
         store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
         store.set_timeout(timeout)
     shared = PrefixStore("default_pg", store)
-    world.communicator = _communicator(name, shared, rank, world_size, timeout)
+    world.engines = _engines(config, shared, rank, world_size, timeout)
     world.default = _add_group(
-        world.communicator, range(world_size), config, group_name or _next_name(), "default_pg", shared, timeout
+        world.engines, range(world_size), config, group_name or _next_name(), "default_pg", shared, timeout
     )
 
 
@@ -111,6 +112,19 @@ def _met_by_mpi() -> tuple[Store, int, int]:
     require_engine()
     job = _mpi.start_launched()
     return HashStore(), job.rank, job.size
+
+
+def _engines(config: BackendConfig, store: Store, rank: int, size: int, timeout: timedelta) -> dict[str, Communicator]:
+    """The engines of all processes, by the kind of device that they serve."""
+    engines: dict[str, Communicator] = {}
+    if config.main() != Backend.HCCL:
+        engines["cpu"] = _communicator(config.main(), store, rank, size, timeout)
+    if config.has_hccl:
+        reason = _hccl.why_unavailable()
+        if reason is not None:
+            raise RuntimeError(f"The backend hccl cannot be used: {reason}")
+        engines["npu"] = _hccl.start(PrefixStore("hccl", store), range(size), rank, timeout)
+    return engines
 
 
 def _communicator(name: str, store: Store, rank: int, size: int, timeout: timedelta) -> Communicator:
@@ -128,7 +142,7 @@ def _next_name() -> str:
 
 
 def _add_group(
-    communicator: Communicator,
+    engines: Mapping[str, Communicator],
     ranks: Sequence[int],
     config: BackendConfig,
     name: str,
@@ -136,7 +150,7 @@ def _add_group(
     store: Store,
     timeout: timedelta,
 ) -> ProcessGroup:
-    made = ProcessGroup(communicator, ranks, backend=config.of_cpu(), name=name, desc=desc, store=store, timeout=timeout)
+    made = ProcessGroup(engines, ranks, backend=config.main(), name=name, desc=desc, store=store, timeout=timeout)
     world.groups[name] = made
     world.configs[name] = config
     return made
@@ -154,7 +168,7 @@ def destroy_process_group(group: Any = None) -> None:
     if leaving is world.default:
         for each in reversed(list(world.groups.values())):
             each.shutdown()
-        world.default = world.communicator = None
+        world.default, world.engines = None, {}
         world.made = 0
         world.groups.clear()
         world.configs.clear()
@@ -185,7 +199,8 @@ def new_group(
         raise NotImplementedError("new_group(pg_options=): options of NCCL, which does not exist here")
     chosen = _checked_ranks(ranks, parent, sort_ranks)
     config = BackendConfig(Backend(backend)) if backend else world.configs[parent.group_name]
-    config.of_cpu()
+    if not set(_kinds(config)) <= set(world.engines):
+        raise RuntimeError(f"The backends {config} of a group need those of init_process_group, which are {parent.name()}")
     if timeout is None:
         timeout = parent._timeout
     if use_local_synchronization:
@@ -196,10 +211,16 @@ def new_group(
         name = _next_name()
     if parent.rank() not in chosen:
         return GroupMember.NON_GROUP_MEMBER
-    assert world.communicator is not None
-    communicator = world.communicator.subgroup(chosen, int(name.rpartition("_")[2]))
+    key = int(name.rpartition("_")[2])
+    engines = {kind: world.engines[kind].subgroup(chosen, key) for kind in _kinds(config)}
     store = PrefixStore(f"{name}/", parent.get_group_store())
-    return _add_group(communicator, chosen, config, name, group_desc or "undefined", store, timeout)
+    return _add_group(engines, chosen, config, name, group_desc or "undefined", store, timeout)
+
+
+def _kinds(config: BackendConfig) -> list[str]:
+    """The kinds of devices that have an engine."""
+    kinds = [] if config.main() == Backend.HCCL else ["cpu"]
+    return [*kinds, "npu"] if config.has_hccl else kinds
 
 
 def _checked_ranks(ranks: Sequence[int] | None, parent: ProcessGroup, sort_ranks: bool) -> list[int]:

@@ -107,6 +107,10 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     group = p2p_op_list[0].group
     if any(each.group is not group for each in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
+    if p2p_op_list[0].tensor.device.type == "npu":
+        if any(each.tag for each in p2p_op_list):
+            raise RuntimeError("HCCL has no tags of messages")
+        return [group.messages([(each.op is isend, each.tensor, each.group_peer) for each in p2p_op_list])]
     works = []
     for each in p2p_op_list:
         side = {"group_dst" if each.op is isend else "group_src": each.group_peer}

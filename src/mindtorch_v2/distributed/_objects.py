@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._core.device import device as Device
 from .._core.tensor import Tensor, make_tensor
-from ._collectives import all_gather, broadcast, gather, scatter
+from .._ops.creation.conversion import to
+from . import _collectives, _messages
 from ._groups import get_rank, get_world_size, group_or_default, is_member, rank_in_group, warn_not_in_group
-from ._messages import recv, send
 
 __all__ = [
     "all_gather_object",
@@ -51,9 +52,45 @@ def _padded(tensor: Tensor, length: int) -> Tensor:
     return padded
 
 
-def _check_cpu(device: Any, what: str) -> None:
-    if device is not None and Device(device).type != "cpu":
-        raise NotImplementedError(f"{what}(device={device!r}): objects are sent as tensors of the CPU")
+def _check_device(device: Any, group: Any, what: str) -> None:
+    carrier = _carrier(group)
+    if device is not None and Device(device).type != carrier:
+        raise NotImplementedError(f"{what}(device={device!r}): this group sends objects as tensors of the device {carrier}")
+
+
+def _carrier(group: Any) -> str:
+    """The kind of device whose tensors carry a group's objects: the CPU if the group serves it."""
+    return next(iter(group_or_default(group)._engines))
+
+
+def _carried(collective: Callable[..., Any]) -> Callable[..., Any]:
+    """A collective of tensors of the CPU, by way of the device that the group serves."""
+
+    def run(*arguments: Any, group: Any = None, **kwargs: Any) -> Any:
+        device = _carrier(group)
+        if device == "cpu":
+            return collective(*arguments, group=group, **kwargs)
+        copies: list[tuple[Tensor, Tensor]] = []
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, list):
+                return [moved(each) for each in value]
+            if isinstance(value, Tensor):
+                copies.append((value, to(value, device)))
+                return copies[-1][1]
+            return value
+
+        result = collective(*map(moved, arguments), group=group, **kwargs)
+        for tensor, copy in copies:
+            tensor._array[...] = to(copy, "cpu")._array
+        return result
+
+    return run
+
+
+all_gather, broadcast = _carried(_collectives.all_gather), _carried(_collectives.broadcast)
+gather, scatter = _carried(_collectives.gather), _carried(_collectives.scatter)
+send, recv = _carried(_messages.send), _carried(_messages.recv)
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
@@ -64,10 +101,10 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     mine = _to_tensor(obj)
     size = get_world_size(group)
     lengths = [_lengths([0]) for _ in range(size)]
-    all_gather(lengths, _lengths([mine.numel()]), group)
+    all_gather(lengths, _lengths([mine.numel()]), group=group)
     longest = max(int(each) for each in lengths)
     parts = [_bytes(longest) for _ in range(size)]
-    all_gather(parts, _padded(mine, longest), group)
+    all_gather(parts, _padded(mine, longest), group=group)
     object_list[:size] = [_from_tensor(part, int(length)) for part, length in zip(parts, lengths, strict=True)]
 
 
@@ -93,7 +130,7 @@ def gather_object(
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
     mine = _to_tensor(obj)
     lengths = [_lengths([0]) for _ in range(group.size())]
-    all_gather(lengths, _lengths([mine.numel()]), group)
+    all_gather(lengths, _lengths([mine.numel()]), group=group)
     longest = max(int(each) for each in lengths)
     parts = [_bytes(longest) for _ in range(group.size())] if is_root else None
     gather(_padded(mine, longest), parts, group=group, group_dst=root)
@@ -111,7 +148,7 @@ def broadcast_object_list(
     if not is_member(group):
         warn_not_in_group("broadcast_object_list")
         return
-    _check_cpu(device, "broadcast_object_list")
+    _check_device(device, group, "broadcast_object_list")
     if src is None and group_src is None:
         src = 0
     root = rank_in_group(group, src, group_src)
@@ -186,7 +223,7 @@ def send_object_list(
     if not is_member(group):
         warn_not_in_group("send_object_list")
         return
-    _check_cpu(device, "send_object_list")
+    _check_device(device, group, "send_object_list")
     to = rank_in_group(group, dst, group_dst)
     if to == get_rank(group):
         raise ValueError(
@@ -210,11 +247,11 @@ def recv_object_list(
     if not is_member(group):
         warn_not_in_group("recv_object_list")
         return -1
-    _check_cpu(device, "recv_object_list")
+    _check_device(device, group, "recv_object_list")
     lengths = _lengths([0] * len(object_list))
-    source = recv(lengths, src, group, group_src=group_src)
+    source = recv(lengths, src, group=group, group_src=group_src)
     whole = _bytes(int(lengths.sum()))
-    if recv(whole, source, group) != source:
+    if recv(whole, source, group=group) != source:
         raise RuntimeError("Mismatch in return ranks for object sizes and objects.")
     _split_into(object_list, whole, lengths)
     return source

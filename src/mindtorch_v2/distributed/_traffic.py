@@ -40,6 +40,7 @@ COLLECTIVES = {
     "send": "send",
     "recv": "recv",
 }
+_BY_HCCL = {"reduce_scatter": "reduce_scatter", "_reduce_scatter_base": "reduce_scatter"}  # gloo reduces everything
 _NAMES = tuple(COLLECTIVES)
 _KINDS = ("", "SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 # NumPy's names of dtypes, and those of torch's C++, which traces have.
@@ -157,15 +158,32 @@ def begin_checked(group: ProcessGroup, traffic: Traffic, begin: Callable[[], Req
 # ---------------------------------------------------------------------- profiles
 
 
-def told_to_profiles(group: ProcessGroup, traffic: Traffic, sequence: Callable[[], int]) -> Communication | None:
+def told_to_profiles(
+    group: ProcessGroup, traffic: Traffic, sequence: Callable[[], int], by_hccl: bool = False
+) -> Communication | None:
     """Tell recordings that a communication begins; None if there are none."""
-    name = f"{group.name()}:{COLLECTIVES[traffic.collective]}"
-    lane = f"{group.name()}: group {group.group_name} ({group.group_desc})"
+    own = _BY_HCCL if by_hccl else {}
+    backend = "hccl" if by_hccl else group.name()
+    name = f"{backend}:{own.get(traffic.collective) or COLLECTIVES[traffic.collective]}"
+    lane = f"{backend}: group {group.group_name} ({group.group_desc})"
 
     def describe(communication: Communication) -> dict[str, Any]:
         return _arguments(group, traffic, sequence(), communication.is_async)
 
     return communications.begin(name, lane, lambda: outline(traffic.inputs), describe)
+
+
+class SeveralCommunications:
+    """Communications that end together."""
+
+    def __init__(self, every: Sequence[Communication | None]) -> None:
+        self._every = [each for each in every if each is not None]
+        self.is_async = True
+
+    def end(self) -> None:
+        """Note that they have ended now."""
+        for each in self._every:
+            each.end()
 
 
 def _arguments(group: ProcessGroup, traffic: Traffic, sequence: int, is_async: bool) -> dict[str, Any]:

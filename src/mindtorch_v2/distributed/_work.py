@@ -11,13 +11,17 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._dispatch.communications import Communication
 from ..futures import Future
 from ._engines import mpi as _mpi
 from ._engines.engine import Request
+from ._engines.hccl import DeviceRequest
 from ._errors import DistBackendError
+
+if TYPE_CHECKING:
+    from ._traffic import SeveralCommunications
 
 _SPIN_S = 0.0003
 _LEAST_PAUSE_S, _MOST_PAUSE_S = 20e-6, 500e-6
@@ -37,7 +41,7 @@ class Work:
         what: str,
         timeout: timedelta,
         fail: Callable[[str], None],
-        recorded: Communication | None = None,
+        recorded: Communication | SeveralCommunications | None = None,
         nbytes: int = 0,
     ) -> None:
         """`finish` puts received data into its tensors; `what` names the operation in errors, `fail` marks its group.
@@ -185,13 +189,52 @@ class Work:
                 return
             self._error = DistBackendError(f"{self._what}: {reason}")
             self._end()
-        _mpi.fail()
+        if not isinstance(self, DeviceWork):
+            _mpi.fail()
         self._fail(reason)
         if self._future is not None:
             self._complete_future(self._future)
 
     def _past_deadline(self) -> bool:
         return time.monotonic() - self._began > self._timeout_s
+
+
+class DeviceWork(Work):
+    """Work in a stream of a device. `wait()` has the caller's stream wait, and the host goes on, as in torch.
+
+    With HCCL_BLOCKING_WAIT=1, or a timeout, the host waits, and learns what failed; without, the next collective tells it.
+    """
+
+    _request: DeviceRequest
+    holds_host = False  # `wait()` waits on the host, as for a barrier
+
+    def __init__(
+        self,
+        request: Request,
+        results: list[Any],
+        finish: Callable[[], None] | None,
+        what: str,
+        timeout: timedelta,
+        fail: Callable[[str], None],
+        recorded: Communication | SeveralCommunications | None = None,
+    ) -> None:
+        """`finish` is done at once, by the stream."""
+        assert isinstance(request, DeviceRequest)
+        request.seal(finish)
+        super().__init__(request, results, None, what, timeout, fail, recorded)
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Have the caller's stream wait for it, or the host too."""
+        if timeout or self.holds_host or os.environ.get("HCCL_BLOCKING_WAIT") == "1":
+            super().wait(timeout)
+        if self._error is not None:
+            raise self._error
+        self._request.follow()
+        return True
+
+    def synchronize(self) -> None:
+        """Have the caller's stream wait for it."""
+        self.wait()
 
 
 class _Background:

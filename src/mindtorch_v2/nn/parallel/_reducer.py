@@ -60,18 +60,19 @@ def _views(flat: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
 
 
 class _Bucket:
-    """Parameters of one dtype, and the flat tensor with their gradients."""
+    """Parameters of one dtype and device, and the flat tensor with their gradients."""
 
     def __init__(self, numbers: list[int], parameters: list[Tensor]) -> None:
         self.numbers, self.parameters = numbers, parameters
-        self.flat: Tensor = torch.zeros(sum(each.numel() for each in parameters), dtype=parameters[0].dtype)
+        like, count = parameters[0], sum(each.numel() for each in parameters)
+        self.flat: Tensor = torch.zeros(count, dtype=like.dtype, device=like.device)
         self.views = _views(self.flat, parameters)
         self.pending: set[int] = set()
         self.future: Future[Any] | None = None
 
 
 def assign_buckets(parameters: Sequence[Tensor], limits: Sequence[int]) -> list[list[int]]:
-    """Numbers of parameters, bucket by bucket: each of one dtype, and closed when it has reached its limit of bytes.
+    """Numbers of parameters, bucket by bucket: each of one dtype and device, and closed when it has reached its limit of bytes.
 
     The first bucket of a dtype has the first limit, the next one the next, the last one stays.
     """
@@ -80,7 +81,7 @@ def assign_buckets(parameters: Sequence[Tensor], limits: Sequence[int]) -> list[
     closed: dict[Any, int] = {}
     buckets: list[list[int]] = []
     for number, parameter in enumerate(parameters):
-        kind = parameter.dtype
+        kind = parameter.dtype, parameter.device
         bucket = open_buckets.setdefault(kind, [])
         bucket.append(number)
         sizes[kind] = sizes.get(kind, 0) + parameter.numel() * parameter.element_size()
@@ -166,7 +167,7 @@ class Reducer:
             return
         count = len(self._parameters)
         arrivals = self._arrivals if len(self._arrivals) == count else list(range(count))[::-1]
-        order = torch.tensor(arrivals, dtype=torch.int32)
+        order = torch.tensor(arrivals, dtype=torch.int32, device=self._parameters[0].device)
         broadcast(order, group=self._group, group_src=0)
         self._make_buckets([FIRST_BUCKET_BYTES, self._bucket_bytes], order.tolist())
         self._ordered = True
@@ -278,7 +279,7 @@ class Reducer:
         """For each parameter how many processes have used it."""
         from ...distributed import all_reduce
 
-        counts = torch.tensor(self._used, dtype=torch.int32)
+        counts = torch.tensor(self._used, dtype=torch.int32, device=self._parameters[0].device)
         work = all_reduce(counts, group=self._group, async_op=True)
         assert work is not None
         work.wait()

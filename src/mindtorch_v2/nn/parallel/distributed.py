@@ -68,11 +68,13 @@ class DistributedDataParallel(Module, Joinable):
             forward_sync_buffers=forward_sync_buffers,
         )
         self.process_group = group_or_default(process_group)
-        if device_ids or output_device is not None:
+        devices = {parameter.device for parameter in module.parameters()}
+        is_on_npu = len(devices) == 1 and next(iter(devices)).type == "npu"
+        if (device_ids or output_device is not None) and not is_on_npu:
             raise ValueError(
                 "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device "
                 f"GPU modules or CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module "
-                f"parameters { {parameter.device for parameter in module.parameters()} }."
+                f"parameters {devices}."
             )
         if bucket_cap_mb is not None and bucket_cap_mb <= 0:
             raise ValueError("bucket_cap_mb must be positive")
@@ -85,7 +87,8 @@ class DistributedDataParallel(Module, Joinable):
             )
         self.dim = dim
         self.module = module
-        self.device, self.device_ids, self.output_device = trained[0][1].device, None, None
+        self.device = trained[0][1].device
+        self.device_ids, self.output_device = _devices(self.device, device_ids, output_device)
         self.broadcast_buffers = True if broadcast_buffers is None else broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
@@ -143,7 +146,7 @@ class DistributedDataParallel(Module, Joinable):
         """The sum of a number over all processes, or another reduction."""
         from ...distributed import ReduceOp, all_reduce
 
-        shared = torch.tensor([number])
+        shared = torch.tensor([number], device=self.device)
         all_reduce(shared, getattr(ReduceOp, op), group=self.process_group)
         return float(shared.item())
 
@@ -226,6 +229,21 @@ class DistributedDataParallel(Module, Joinable):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         raise NotImplementedError("a DistributedDataParallel is not unpickled: wrap its module again")
+
+
+def _devices(device: Any, device_ids: Any, output_device: Any) -> tuple[list[int] | None, int | None]:
+    """The indices of the module's device and of the outputs' one, which must be the same; None of the CPU."""
+    if device.type == "cpu":
+        return None, None
+    wanted = [torch.device(each) if isinstance(each, str) else each for each in device_ids or [device]]
+    indices = [getattr(each, "index", each) for each in wanted]
+    output = getattr(output_device, "index", output_device)
+    if indices != [device.index] or output not in (None, device.index):
+        raise ValueError(
+            f"device_ids can only be None or contain the module's own device {device}, but got device_ids {device_ids} and "
+            f"output_device {output_device}"
+        )
+    return indices, device.index
 
 
 @restoring
