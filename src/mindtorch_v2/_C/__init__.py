@@ -39,6 +39,11 @@ def _get_tracing_state() -> None:
     """The graph that is being traced: `torch.jit.trace` runs functions as they are, and leaves none."""
 
 
+def _get_privateuse1_backend_name() -> str:
+    """What the device that others add to torch is called: here that is the NPU."""
+    return "npu"
+
+
 def _is_cow_tensor(tensor: _Tensor) -> bool:
     """Whether a tensor's memory is shared with lazy clones."""
     return is_shared_lazily(tensor._storage)

@@ -111,18 +111,6 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -
     return Handle(self._node.own_hooks().post_accumulate, hook)
 
 
-def detach(self: Tensor) -> Tensor:
-    """The same memory without history."""
-    detached: Tensor = aten.detach(self)
-    return detached
-
-
-def detach_(self: Tensor) -> Tensor:
-    """Drop this tensor's history, so that it becomes a leaf; returns the tensor."""
-    detached: Tensor = aten.detach_(self)
-    return detached
-
-
 def _get_grad(self: Tensor) -> Tensor | None:
     """`.grad`; torch's warning for a tensor that never gets one."""
     try:
@@ -307,8 +295,6 @@ METHODS: dict[str, Any] = {
         retain_grad,
         register_hook,
         register_post_accumulate_grad_hook,
-        detach,
-        detach_,
         is_inference,
     )
 }

@@ -314,3 +314,17 @@ class RaisesAsObject:
 def test_what_a_handler_raises_reaches_the_caller(value, call) -> None:
     with pytest.raises(ValueError, match="^the handler's own$"):
         call(value)
+
+
+@pytest.mark.parametrize("name", ["detach", "detach_", "add", "clone"])
+def test_a_handler_is_given_the_method_of_that_name(name):
+    seen = []
+
+    class Noting(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    getattr(torch.ones(2).as_subclass(Noting), name)(*((1,) if name == "add" else ()))
+    assert seen[0] == getattr(torch.Tensor, name)

@@ -201,3 +201,18 @@ def test_annotations_of_instances_are_types():
     assert not any(isinstance(kind, str) for kind in hints.values())
     assert typing.get_type_hints(torch.nn.Module(), globalns={}, localns={})["training"] is bool
     assert torch.serialization.MAP_LOCATION is not None
+
+
+def test_marks_for_an_exporter_run_what_they_mark():
+    from mindtorch_v2._export import wrappers
+
+    class Marked:
+        @wrappers.mark_subclass_constructor_exportable_experimental
+        def __init__(self, value, *, more=0):
+            self.value = value + more
+
+    assert Marked(1, more=2).value == 3
+    assert wrappers.allow_in_pre_dispatch_graph(Marked.__init__).__name__ == "__init__"
+    for mark in (wrappers.mark_subclass_constructor_exportable_experimental, wrappers.allow_in_pre_dispatch_graph):
+        with pytest.raises(RuntimeError, match="can only be applied on"):
+            mark(len)

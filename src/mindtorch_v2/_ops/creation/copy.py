@@ -482,7 +482,7 @@ def type_as(self, other):
 # ---------------------------------------------------------------- out of history, out of tensors
 
 
-@composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True, handwritten=Surface.METHOD, dispatched=True)
+@composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True, dispatched=True)
 def detach(self):
     """A view that has no history: gradients stop here.
 
@@ -492,7 +492,7 @@ def detach(self):
     return make_alias(self._array, self)
 
 
-@composite("detach_(Tensor(a!) self) -> Tensor(a!)", nondiff=True, handwritten=Surface.METHOD)
+@composite("detach_(Tensor(a!) self) -> Tensor(a!)", nondiff=True)
 def detach_(self):
     if self._base is not None:
         raise RuntimeError(

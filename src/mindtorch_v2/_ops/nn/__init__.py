@@ -8,6 +8,7 @@ from . import (
     dropout,
     embedding,
     embedding_bag,
+    fused_attention,
     glu,
     grid_sample,
     layer_norm,

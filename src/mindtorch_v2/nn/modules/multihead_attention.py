@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..._autograd.grad_mode import is_grad_enabled
+from ..._core.keys import AUTOGRAD
+from ..._dispatch.interception import function_mode_is_active, subclass_types
 from ..._dispatch.registry import aten
 from .. import init
 from .._functional import attention as F
@@ -16,6 +20,14 @@ if TYPE_CHECKING:
     from ...types import Device
 
 __all__ = ["MultiheadAttention"]
+
+# Whether the fused op may be used; set by `torch.backends.mha.set_fastpath_enabled`.
+FUSED = {"enabled": True}
+
+
+def _package() -> Any:
+    """The package itself: functions are called by their public names, where a program may have put others."""
+    return import_module(__name__.split(".", 1)[0])
 
 
 class MultiheadAttention(Module):
@@ -118,6 +130,8 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Any, Any]:
         """(output, attention weights); the weights are None unless `need_weights`, one per head unless averaged."""
+        if self._takes_fused_op(query, key, value, key_padding_mask, attn_mask):
+            return self._fused_attention(query, key_padding_mask, need_weights, attn_mask, average_attn_weights)
         if self.batch_first and query.dim() == 3:
             # Inputs that are one object stay one, which lets the projections be computed together.
             shared_kv, shared_q = key is value, query is key
@@ -161,6 +175,45 @@ class MultiheadAttention(Module):
         )
         return (aten.transpose(output, 1, 0) if swapped else output), weights
 
+    def _takes_fused_op(self, query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any) -> bool:
+        """Whether one op computes it all: self-attention of a batch in inference, with masks of bools, as in torch."""
+        if self.training or not self.batch_first or query is not key or key is not value or query.dim() != 3:
+            return False
+        weight, bias = self.in_proj_weight, self.in_proj_bias
+        if not FUSED["enabled"] or weight is None or bias is None or not query.dtype == weight.dtype == bias.dtype:
+            return False
+        if self.num_heads % 2 or self.bias_k is not None or self.bias_v is not None or self.add_zero_attn:
+            return False
+        if any(mask is not None and mask.is_floating_point() for mask in (key_padding_mask, attn_mask)):
+            return False
+        tensors = (query, weight, bias, self.out_proj.weight, self.out_proj.bias)
+        if any(tensor.device.type != "cpu" for tensor in tensors) or _package().is_autocast_enabled("cpu"):
+            return False
+        if is_grad_enabled() and any(tensor._keys & AUTOGRAD for tensor in tensors):
+            return False
+        return not (subclass_types(tensors) or function_mode_is_active())
+
+    def _fused_attention(
+        self, query: Any, key_padding_mask: Any, need_weights: bool, attn_mask: Any, average_attn_weights: bool
+    ) -> Any:
+        padding = F._canonical_mask(key_padding_mask, "key_padding_mask", F._none_or_dtype(attn_mask), "attn_mask", query.dtype)
+        mask, kind = self.merge_masks(F._canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False), padding, query)
+        return _package()._native_multi_head_attention(
+            query,
+            query,
+            query,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            mask,
+            need_weights,
+            average_attn_weights,
+            kind,
+        )
+
     def merge_masks(self, attn_mask: Any, key_padding_mask: Any, query: Any) -> tuple[Any, int | None]:
         """One mask (batch, heads, length, length) from both, and its type: 0 attention, 1 padding, 2 both, or None."""
         kind: int | None = None
@@ -171,7 +224,7 @@ class MultiheadAttention(Module):
             batch, length, _ = query.shape
             kind = 2
             spread = (
-                aten.expand(aten.unsqueeze(attn_mask, 0), (batch, -1, -1, -1))
+                aten.view(attn_mask, (batch, -1, length, length))
                 if attn_mask.dim() == 3
                 else aten.expand(aten.view(attn_mask, (1, 1, length, length)), (batch, self.num_heads, -1, -1))
             )
