@@ -108,6 +108,19 @@ def new_storage(values: int | Sequence[int], np_dtype: np.dtype, device: Any) ->
     return Storage(np.array(values, np_dtype))
 
 
+def _as_bytes(values: Sequence[int]) -> bytearray:
+    """The lowest byte of each integer, as C converts them: -1 is 255, and 256 is 0."""
+    for item in values:
+        if not isinstance(item, int | np.integer):
+            raise RuntimeError(
+                f"torch.UntypedStorage(): tried to construct a storage from a sequence ({type(values).__name__}), "
+                f"but one of the items was of type {type(item).__name__} instead of int"
+            )
+        if not -(2**63) <= item < 2**63:
+            raise ValueError("Overflow when unpacking long long")
+    return bytearray(int(item) & 255 for item in values)
+
+
 class StorageBase(Storage, MemoryObject):
     """The class below UntypedStorage, from which programs derive storages of their own."""
 
@@ -124,6 +137,8 @@ class StorageBase(Storage, MemoryObject):
             values = as_untyped(values).tolist()
         elif not isinstance(values, int | Sequence):
             raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(values).__name__}")
+        if not isinstance(values, int):
+            values = _as_bytes(values)
         made = new_storage(values, np.dtype(np.uint8), device)
         super().__init__(made.owner, external=made.external, device=made.place)
         made.external = FOREIGN  # its end is not that of the memory

@@ -127,6 +127,8 @@ def test_questions(x):
         (lambda s, u: torch.TypedStorage(1, dtype=3), RuntimeError, "expected torch.dtype, but got <class 'int'>"),
         (lambda s, u: torch.TypedStorage(wrap_storage=u), RuntimeError, "invalid combination of arguments"),
         (lambda s, u: torch.UntypedStorage(torch.ones(2)), RuntimeError, "Expected a sequence type, but got Tensor"),
+        (lambda s, u: torch.UntypedStorage([1, 1.5]), RuntimeError, r"a sequence \(list\), but one .* of type float instead of int"),
+        (lambda s, u: torch.UntypedStorage([2**63]), ValueError, "Overflow when unpacking long long"),
         (lambda s, u: s.copy_(torch.FloatStorage(2)), RuntimeError, "self was 24 bytes but src was 8 bytes"),
         (lambda s, u: u.resize_(-1), RuntimeError, "called with negative number: 18446744073709551615"),
         (lambda s, u: torch.UntypedStorage(2, device="xla"), RuntimeError, "Storage device not recognized: xla"),
@@ -241,6 +243,7 @@ def test_bytes_as_numbers():
 def test_bytes(x):
     storage = torch.UntypedStorage([1, 2, 3])
     assert storage.tolist() == [1, 2, 3] and storage[0:2].tolist() == [1, 2] and torch.UntypedStorage(4).size() == 4
+    assert torch.UntypedStorage((-1, 300, True)).tolist() == [255, 44, 1]  # the lowest byte of each
     storage[0] = 9
     storage[1:] = 7
     assert storage.clone().tolist() == storage.to(device="cpu").tolist() == [9, 7, 7]

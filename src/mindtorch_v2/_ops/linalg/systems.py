@@ -16,6 +16,7 @@ from ..._core.threads import threads
 from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from ..._dispatch.result_types import result_type_of
+from .._support.common import scalar_name
 from . import _math as la
 from ._checks import check_kernel, check_matrices, check_right_side, check_same_dtype, check_two_dims
 
@@ -35,10 +36,12 @@ _FAILURES = {
 
 @op("_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()", nondiff=True, samples=lambda make: [])
 def linalg_check_errors(info, api_name, is_matrix):
+    if info.dtype != np.int32:
+        raise RuntimeError(f"{api_name}: infos.scalar_type() == kInt, but got {scalar_name(info)}")
     if not info.any():
         return
     where = "" if is_matrix else f"(Batch element {int(np.flatnonzero(info)[0])}): "
-    n = int(info.real.reshape(-1)[np.flatnonzero(info)[0]])
+    n = int(info.reshape(-1)[np.flatnonzero(info)[0]])
     kind = next((k for k in _FAILURES if api_name.endswith((k, k + "_ex"))), None)
     reason = f"failed with error code {n}." if kind is None else _FAILURES[kind].format(n=n)
     raise (RuntimeError if kind == "lu_factor" else la.LinAlgError)(f"{api_name}: {where}{reason}")

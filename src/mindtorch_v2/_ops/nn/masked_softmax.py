@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._dispatch.registry import aten, op
-from .._support.common import like_first, normal_dim
+from .._support.common import like_first, normal_dim, unexpected_dtype
 from .._support.elementwise import need_float
 from .._support.half import in_float32
 
@@ -64,10 +64,19 @@ def masked_softmax(self, mask, dim, mask_type):
     shape=like_first,
     samples=lambda make: [(make(3, 4), make(3, 4), _corner(), 1)],
 )
-@in_float32
 def masked_softmax_backward(grad_output, output, mask, dim):
-    axis = normal_dim(-1 if dim is None else dim, output.ndim)
-    hidden = np.broadcast_to(mask if mask.ndim == output.ndim else mask[:, None, None], output.shape)
+    if mask.shape != grad_output.shape:
+        raise RuntimeError("Mask shape should match grad shape")
+    if mask.dtype != dt.bool_.np:
+        raise RuntimeError("Mask should be a boolean tensor")
+    need_float("masked_softmax_backward", grad_output)
+    if output.dtype != grad_output.dtype:
+        raise unexpected_dtype(grad_output, output)
+    return _gradient(grad_output, output, mask, normal_dim(-1 if dim is None else dim, output.ndim))
+
+
+@in_float32
+def _gradient(grad_output, output, hidden, axis):
     product = np.where(hidden, output.dtype.type(0), grad_output * output)
     return product - np.where(hidden, output.dtype.type(0), output) * np.sum(product, axis, keepdims=True)
 
@@ -80,10 +89,11 @@ masked_softmax.vjp(
 
 
 def _as_wide(mask, shape, mask_type):
-    """A mask with as many dims as the input."""
+    """A mask of the input's shape."""
     if mask._array.ndim == len(shape):
         return mask
-    return aten.unsqueeze(aten.unsqueeze(mask, 0), 0) if mask_type == _SOURCE else aten.unsqueeze(aten.unsqueeze(mask, 1), 1)
+    dim = 0 if mask_type == _SOURCE else 1
+    return aten.expand(aten.unsqueeze(aten.unsqueeze(mask, dim), dim), shape)
 
 
 def _masked_softmax_second(g, grad_output, output, mask, dim):

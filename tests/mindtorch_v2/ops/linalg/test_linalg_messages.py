@@ -274,3 +274,9 @@ def test_dtypes_without_a_kernel(call, kernel, kind):
 def test_too_few_pivots_are_refused():
     with pytest.raises(RuntimeError, match="Did you properly pass the result of lu_factor"):
         torch.lu_unpack(LU, PIVOTS[:2])
+
+
+@pytest.mark.parametrize("kind", [torch.complex64, torch.float32, torch.int64])
+def test_codes_of_failures_are_int32(kind):
+    with pytest.raises(RuntimeError, match="kInt"):
+        torch._linalg_check_errors(torch.zeros(2, dtype=kind), "lu", is_matrix=False)

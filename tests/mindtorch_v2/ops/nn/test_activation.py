@@ -129,6 +129,28 @@ def test_masks_of_another_shape(shape, mask, mask_type, words):
     assert str(raised.value) == words
 
 
+@pytest.mark.parametrize(
+    ("grad", "output", "mask", "error", "words"),
+    [
+        (torch.ones(()), torch.ones(1, 3), torch.ones(1, 3), RuntimeError, "Mask shape should match grad shape"),
+        (torch.ones(1, 3), torch.ones(1, 3), torch.ones(1, 3), RuntimeError, "Mask should be a boolean tensor"),
+        (torch.ones(1, 3), torch.ones(1, 3).half(), torch.ones(1, 3) > 0, RuntimeError, "expected scalar type Float but found Half"),
+        (torch.ones(1).cfloat(), torch.ones(1).cfloat(), torch.ones(1) > 0, NotImplementedError, "not implemented for 'ComplexFloat'"),
+    ],
+)
+def test_refusals_of_masked_softmax_backward(grad, output, mask, error, words):
+    with pytest.raises(error, match=words):
+        torch.ops.aten._masked_softmax_backward(grad, output, mask)
+
+
+@pytest.mark.parametrize(("mask_type", "mask"), [(0, (3, 3)), (1, (2, 3)), (2, (2, 2, 3, 3))])
+def test_gradient_of_masked_softmax_with_every_kind_of_mask(mask_type, mask):
+    x = torch.arange(36.0, dtype=torch.float64).reshape(2, 2, 3, 3).sin().requires_grad_()
+    hidden = torch.zeros(mask, dtype=torch.bool)
+    hidden[..., 0] = True
+    assert torch.autograd.gradcheck(lambda x: torch._masked_softmax(x, hidden, -1, mask_type), (x,))
+
+
 def test_masked_softmax_of_integers():
     with pytest.raises(NotImplementedError, match="\"masked_softmax\" not implemented for 'Long'"):
         torch._masked_softmax(torch.ones(2, 3, dtype=torch.int64), torch.zeros(2, 3, dtype=torch.bool), 1)
