@@ -9,8 +9,6 @@ which the short path fails go through `slow_path`. An op is timed and recorded i
 from __future__ import annotations
 
 import linecache
-import warnings
-from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from time import perf_counter_ns
@@ -23,53 +21,34 @@ from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, META, NPU, PYTHON, SPARSE, key_names
 from .._core.layout import (
-    channels_last_steps,
-    has_channels_last,
     like_image,
     like_operands,
     like_volume,
     on_the_way,
-    steps_like,
-    steps_of_operands,
 )
-from .._core.resizing import resize_tensor
 from .._core.shape_only import MetaArray
 from .._core.storage import check_version
-from .._core.strides import dense_steps
 from .._core.tensor import Tensor, make_meta, make_sharing, make_tensor, make_view, storage_of
 from .._core.threads import threads
 from . import backends, entry_globals, observer, registry
 from .entry_codegen import entry_source, iterates
 from .errors import (
-    broadcast_mismatch,
     check_apart,
     check_listed,
     check_tensor_arguments,
-    depends_on_values,
     first_place,
     overlapping_input,
-    torch_error,
     translate,
     type_name,
 )
-from .facts import Layout, OutGrad, Promotion
-from .lazy_values import execute_lazy, stored_values
-from .out_checks import (
-    check_apart_from,
-    check_before_kernel,
-    check_grad,
-    check_iterated,
-    check_writable,
-    on_device,
-    resize_warning,
-    targets_of,
-    tensors_in,
-)
+from .facts import Layout
+from .lazy_values import execute_lazy
 from .overloads import accepts, bind, number_as_tensor, packet_function, resolve, type_word
-from .promotion import as_number, computation_dtype, is_number, promote
+from .promotion import as_number, is_number, promote
 from .registry import OpSpec, aten
 from .result_types import result_type_of
 from .schema import REQUIRED
+from .shape_rules import check_one_device, meta_steps, predicted
 from .signatures import OpSignature, describe
 
 # The globals of every entry.
@@ -139,10 +118,10 @@ def execute_eager(op: OpSpec, args: tuple[Any, ...], keys: int) -> Any:
             check_version(storage_of(args[0]))  # before its array is read: it may get another one here
         return _execute_in_place(op, args, prepare(op, args))
     arrays = prepare(op, args)
-    return _wrapped(op, args, arrays, op.kernel(*arrays))
+    return wrapped(op, args, arrays, op.kernel(*arrays))
 
 
-def _wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -> Any:
+def wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -> Any:
     """A kernel's results as tensors that lie in memory as the op says."""
     if op.layout in (Layout.ROW_MAJOR, Layout.IMAGES, Layout.INPUT_IMAGES, Layout.VOLUMES):
         image = np.empty(()) if op.layout is Layout.ROW_MAJOR else arrays[int(op.layout is Layout.INPUT_IMAGES)]
@@ -282,7 +261,7 @@ def _execute_elsewhere(op: OpSpec, args: tuple[Any, ...], keys: int, wanted: Dev
 
 def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Tensors without memory: by the op's shape rule, or for a view by the kernel itself, which moves no data."""
-    _check_one_device(op, args)
+    check_one_device(op, args)
     if op.schema.mutates:
         if not args[0]._keys & META:  # a single element, which a tensor without memory was to be written into
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
@@ -296,188 +275,8 @@ def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
             view._array = view._array.view(MetaArray)
             view._keys = META
         return result
-    tensors = [make_meta(shape, np_dtype, _meta_steps(op, args, shape, np_dtype)) for shape, np_dtype in predicted(op, args)]
+    tensors = [make_meta(shape, np_dtype, meta_steps(op, args, shape, np_dtype)) for shape, np_dtype in predicted(op, args)]
     return tensors[0] if len(op.schema.returns) == 1 else result_type_of(op)(*tensors)
-
-
-def _meta_steps(op: OpSpec, args: tuple[Any, ...], shape: tuple[int, ...], np_dtype: np.dtype) -> tuple[int, ...] | None:
-    """Byte strides of a result without memory, by the op's layout; None for a row-major one."""
-    arrays = [arg._array for arg in args if isinstance(arg, Tensor)]
-    if arrays and op.schema.arguments[-1].name == "memory_format" and arrays[0].shape == shape:
-        return steps_like(arrays[0], np_dtype.itemsize, args[-1])
-    if len(shape) < 2 or all(array.flags.c_contiguous for array in arrays):
-        return None
-    if op.layout is Layout.VOLUMES and len(shape) == 4:
-        return None  # torch, too, does not look at one volume without memory
-    if op.layout in (Layout.IMAGES, Layout.INPUT_IMAGES, Layout.VOLUMES):
-        image = arrays[int(op.layout is Layout.INPUT_IMAGES)]
-        like_it = len(shape) == image.ndim and has_channels_last(image)
-        return channels_last_steps(shape, np_dtype.itemsize) if like_it else None
-    if iterates(op) or op.layout is Layout.OPERANDS:
-        return steps_of_operands(shape, np_dtype.itemsize, [array for array in arrays if array.ndim])
-    return None
-
-
-def _check_one_device(op: OpSpec, args: tuple[Any, ...]) -> None:
-    """RuntimeError for tensors with memory among those without. Single elements may have it anywhere, and so may indices: where
-    they point to makes no difference to a shape."""
-    expected: Device | None = None
-    for argument, value in zip(op.schema.arguments, args, strict=True):
-        tensors = value if isinstance(value, list | tuple) and argument.type_text != "Tensor?[]" else (value,)
-        for tensor in tensors:
-            if isinstance(tensor, Tensor) and (tensor._array.ndim or tensor._keys & META):
-                device = tensor.device
-                if expected is None:
-                    expected = device
-                elif device != expected:
-                    raise RuntimeError(f"Tensor on device {device} is not on the expected device {expected}!")
-
-
-def predicted(op: OpSpec, args: tuple[Any, ...]) -> list[tuple[tuple[int, ...], np.dtype]]:
-    """Shape and dtype of each result of an op, by its shape rule: no kernel runs."""
-    if op.shape is not None:
-        results = op.shape(*args)
-    elif op.promote is not None:
-        results = _pointwise_shape(op, args)
-    else:
-        raise depends_on_values(
-            NotImplementedError(
-                f"{op.name}: what it returns depends on the values of its tensors, and tensors on the meta device have none"
-            )
-        )
-    return [(tuple(shape), np_dtype) for shape, np_dtype in (results if isinstance(results, list) else [results])]
-
-
-def _pointwise_shape(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[int, ...], np.dtype]:
-    """The shape rule of ops that promote their operands: these broadcast."""
-    shapes = [a._array.shape for a in args if isinstance(a, Tensor)]
-    mismatch = broadcast_mismatch(shapes)
-    if mismatch is not None:
-        raise RuntimeError(mismatch)
-    operands = tuple(
-        as_number(a)
-        for argument, a in zip(op.schema.arguments, args, strict=True)
-        if argument.name in op.promoted and a is not None
-    )
-    assert op.promote is not None
-    wanted = dt.bool_ if op.promote is Promotion.COMPARE else computation_dtype(op.promote, operands)
-    return np.broadcast_shapes(*shapes), wanted.np
-
-
-def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
-    """Run an op with `out=`: compute, then store in that tensor (or tensors), which takes the result's shape.
-
-    What is refused changes nothing, and what is done counts as one write, whether the tensor had its shape or took it. Every
-    exception leaves this function marked as torch's: the slow path of the op's entry knows nothing of `out=`.
-    """
-    try:
-        return _run_out(op, args, out)
-    except entry_globals.KERNEL_ERRORS as error:
-        if "torch_error" in error.__dict__:
-            raise
-        if isinstance(error, AttributeError | TypeError):
-            numbers = _dims_of_tensors(op, args)
-            if numbers is not args:
-                return run_out(op, numbers, out)
-            handled = entry_globals.call_overloaded(op, args, out)
-            if handled is not NotImplemented:
-                return handled
-        raise torch_error(_torch_exception(op, args, error)) from None
-
-
-def _run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
-    for listener in observer.listeners.out:
-        listener(op.id)
-    targets = targets_of(op, out)
-    for mode in threads.state.modes:
-        mode.before_out(targets)
-    if op.out_form is not None:
-        return op.out_form(*args, out)
-    args = number_as_tensor(op, args, {}) or args
-    sources = tensors_in(args)
-    keys = listed_keys(sources)
-    tracked = threads.state.grad_enabled and (keys | listed_keys(targets)) & AUTOGRAD
-    if tracked:
-        check_grad(op, targets, sources)
-    args = on_device(op, args, sources, keys, targets)
-    store_out(op, args, targets, _compute_out(op, args, sources, targets))
-    if tracked and op.out_grad is OutGrad.WRITTEN:
-        entry_globals.record_unknown(op, (*args, *targets), targets)
-    return out if len(op.schema.returns) == 1 else result_type_of(op, "_out")(*targets)
-
-
-def store_out(op: OpSpec, args: tuple[Any, ...], targets: tuple[Tensor, ...], results: Sequence[Tensor]) -> None:
-    """Write the results of an op into what its call has as `out=`: all of them, or none if one is refused."""
-    for target, result in zip(targets, results, strict=True):
-        check_apart_from(op, args, target, target._array.shape == result._array.shape)
-        op.out_dtype(result.dtype, target.dtype)
-    for target, result in zip(targets, results, strict=True):
-        _write_out(op, target, result)
-
-
-def _compute_out(op: OpSpec, args: tuple[Any, ...], sources: list[Tensor], targets: tuple[Tensor, ...]) -> Any:
-    """The results of a call with `out=`, not yet stored."""
-    if op.out_rule is not None:
-        for target in targets:
-            args = op.out_rule(op, args, target)
-    if op.elementwise:
-        for target in targets:
-            check_iterated(op, args, sources, target)
-    try:
-        if threads.state.modes:
-            results = entry_globals.run_modes(op, args)
-        elif op.out_kernel is not None and not (keys_of(args) | targets[0]._keys) & (BACKENDS | LAZY):
-            arrays = prepare(op, args)
-            results = _wrapped(op, args, arrays, op.out_kernel(*arrays, dtype=targets[0]._array.dtype))
-        else:
-            results = execute(op, args)
-    except (NotImplementedError, TypeError):
-        _check_before_kernel(op, args, targets)
-        raise
-    return results if isinstance(results, list | tuple) else (results,)
-
-
-def _check_before_kernel(op: OpSpec, args: tuple[Any, ...], targets: tuple[Tensor, ...]) -> None:
-    """What torch says of `out=` before it finds that an op has no kernel for its operands."""
-    if op.promote is not None:
-        check_before_kernel(op, args, targets[0])
-    elif op.shape is not None:
-        try:
-            dtypes = [dt.from_numpy(np_dtype) for _, np_dtype in predicted(op, args)]
-        except entry_globals.KERNEL_ERRORS:
-            return
-        for kind, target in zip(dtypes, targets, strict=True):
-            op.out_dtype(kind, target.dtype)
-
-
-def _write_out(op: OpSpec, target: Tensor, result: Tensor) -> None:
-    """Write one result into its target, which takes its shape."""
-    on_npu = (target._keys | result._keys) & NPU
-    if on_npu and target.device != result.device:
-        raise RuntimeError(
-            "Expected all tensors to be on the same device, but found at least two devices, "
-            f"{result.device} and {target.device}! (when running {op.name})"
-        )
-    check_version(storage_of(target))
-    if (target._keys | result._keys) & LAZY:
-        result = stored_values(result, target)
-    array = result._array
-    if target._array.shape != array.shape:
-        if target._array.size:
-            warnings.warn(resize_warning(target, array.shape), stacklevel=5)
-        if on_npu:
-            target.resize_(array.shape)
-        else:
-            resize_tensor(target, array.shape, dense_steps(array, target._array.itemsize))
-        if target._keys & AUTOGRAD:
-            entry_globals.refresh_accumulator(target)
-    if on_npu:
-        execute(registry.packets["copy_"].overloads[""], (target, result, False))
-        return
-    check_writable(target)
-    if array.size and not target._keys & META:
-        np.copyto(target._array, on_the_way(array, target._array.dtype), casting="unsafe")
-    storage_of(target).version += 1
 
 
 def dispatch_with_keyset(keyset: int, name: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -547,7 +346,7 @@ def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
         return slow_path(op, args, error)
 
 
-def _dims_of_tensors(op: OpSpec, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def dims_of_tensors(op: OpSpec, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments with ints in place of 0-d integer tensors where the schema has dims: `x.sum(torch.tensor(1))`."""
     are_dims = [
         a.is_int_list and isinstance(v, Tensor) and accepts(op, a, v) for a, v in zip(op.schema.arguments, args, strict=True)
@@ -573,7 +372,7 @@ def slow_path(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
     if "torch_error" in error.__dict__:
         raise error
     if isinstance(error, AttributeError | RuntimeError | TypeError):
-        numbers = _dims_of_tensors(op, args)
+        numbers = dims_of_tensors(op, args)
         if numbers is not args:
             return _run_kernel(op, numbers)
     if isinstance(error, AttributeError | TypeError):  # of the short path, or of `_run_kernel` under a mode
@@ -592,13 +391,13 @@ def slow_path(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
                 error = again
         if isinstance(error, AttributeError):
             check_tensor_arguments(op, args)
-    torch_exception = _torch_exception(op, args, error)
-    if torch_exception is error:
+    in_torch_words = torch_exception(op, args, error)
+    if in_torch_words is error:
         raise error
-    raise torch_exception from None
+    raise in_torch_words from None
 
 
-def _torch_exception(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
+def torch_exception(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
     """The exception that torch raises for a call on which a kernel failed with `error`, which may be that very one."""
     if isinstance(error, TypeError) and str(error).startswith((f"{op.schema.name}(): argument", "expected Tensor as element")):
         return error  # about an argument, and already in torch's words
@@ -748,7 +547,6 @@ entry_globals.install(
     missing=missing,
     overlapping_input=overlapping_input,
     run_kernel=_run_kernel,
-    run_out=run_out,
     slow_path=slow_path,
     spread=spread,
     write_result=write_result,

@@ -89,11 +89,14 @@ missing: Callable[[OpSpec, str], None]
 overlapping_input: Callable[[ndarray[Any, Any], ndarray[Any, Any]], None]
 # Any arguments: subclasses, other devices, numbers in place of tensors.
 run_kernel: Runner
-# The last argument is what the call has as `out=`.
-run_out: Callable[[OpSpec, tuple[Any, ...], Any], Any]
 slow_path: SlowPath
 spread: Callable[[tuple[Any, ...]], Any]
 write_result: Callable[[OpSpec, Tensor, ndarray[Any, Any]], None]
+
+# ---------------------------------------------------------------- installed by _dispatch.out_arguments
+
+# The last argument is what the call has as `out=`.
+run_out: Callable[[OpSpec, tuple[Any, ...], Any], Any]
 
 # ---------------------------------------------------------------- installed by _dispatch.interception
 

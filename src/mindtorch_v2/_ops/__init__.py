@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import ModuleType
 
-from .._dispatch import dispatcher  # ops become callable as they are declared
+from .._dispatch import dispatcher, out_arguments  # ops become callable as they are declared
 from .._dispatch.overload_api import HigherOrderOperator, OpOverload, OpOverloadPacket  # torch._ops has them
 from . import (
     creation,

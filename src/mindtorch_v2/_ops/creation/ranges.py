@@ -9,8 +9,8 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.strides import overflowed
 from ..._core.tensor import make_tensor
-from ..._dispatch.dispatcher import store_out
 from ..._dispatch.errors import torch_error
+from ..._dispatch.out_arguments import store_out
 from ..._dispatch.registry import op
 from .._support.common import no_kernel, np_dtype
 from .._support.factory import OPTIONS, check_options

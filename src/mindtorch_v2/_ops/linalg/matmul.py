@@ -11,8 +11,8 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.keys import AUTOGRAD
 from ..._core.threads import threads
-from ..._dispatch.dispatcher import store_out
 from ..._dispatch.facts import Autocast, Batching, Layout, Overlap
+from ..._dispatch.out_arguments import store_out
 from ..._dispatch.out_checks import check_grad, on_device
 from ..._dispatch.out_dtypes import exact
 from ..._dispatch.registry import aten, composite, op

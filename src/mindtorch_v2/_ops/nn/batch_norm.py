@@ -10,7 +10,7 @@ from ..._dispatch.facts import Layout
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import channel_dots, channel_sums
 from .._support.blockwise import BLOCK
-from .._support.common import home_of, like_first, normal_dim
+from .._support.common import home_of, like_first, normal_dim, unexpected_dtype
 from .._support.double_backward import asked_for, backward_of_backward
 from .._support.elementwise import need_float
 from .._support.flops import per_element
@@ -219,10 +219,19 @@ def legit_functional(input, weight, bias, running_mean, running_var, training, m
     ],
     flops=per_element(14),
 )
-@in_float32
 def native_batch_norm_backward(
     grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
 ):
+    need_float("batch_norm_backward_cpu", input)
+    if grad_out.dtype != input.dtype:
+        raise unexpected_dtype(input, grad_out)
+    if grad_out.shape != input.shape:
+        raise RuntimeError(f"Expected grad_out to have the input's shape {list(input.shape)}, but got {list(grad_out.shape)}")
+    return _gradients(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
+
+
+@in_float32
+def _gradients(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask):
     kind = input.dtype
     grads, planes = _planes(grad_out), _planes(input)
     mean = save_mean if train else running_mean.astype(kind, copy=False)

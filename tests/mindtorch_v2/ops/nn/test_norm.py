@@ -307,3 +307,17 @@ def test_long_rows_are_summed_without_drift():
         torch.nn.functional.group_norm(x.view(1, 4, -1), 2).view(2, -1),
     ):
         assert (made - exact).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("grad", "input", "error", "words"),
+    [
+        (torch.ones(2, 2).cfloat(), torch.ones(2, 2), RuntimeError, "expected scalar type Float but found ComplexFloat"),
+        (torch.ones(2, 2).double(), torch.ones(2, 2), RuntimeError, "expected scalar type Float but found Double"),
+        (torch.ones(2, 2).int(), torch.ones(2, 2).int(), NotImplementedError, "\"batch_norm_backward_cpu\" not implemented for 'Int'"),
+        (torch.ones(2, 3), torch.ones(2, 2), RuntimeError, "grad_out to have the input's shape"),
+    ],
+)
+def test_refusals_of_batch_norm_backward(grad, input, error, words):
+    with pytest.raises(error, match=words):
+        torch.ops.aten.native_batch_norm_backward(grad, input, None, None, None, None, None, True, 0.0, [False, False, True])

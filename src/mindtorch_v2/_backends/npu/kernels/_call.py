@@ -11,10 +11,10 @@ from ...._core import dtype as dt
 from ...._core.keys import NPU
 from ...._core.tensor import Tensor, storage_of
 from ...._dispatch import registry
-from ...._dispatch.dispatcher import predicted
 from ...._dispatch.promotion import as_number, computation_dtype
 from ...._dispatch.registry import OpSpec
 from ...._dispatch.result_types import result_type_of
+from ...._dispatch.shape_rules import predicted
 from .. import fallback, launch, tensors
 from ..driver import driver
 from ..errors import REFUSED_ARGUMENTS, NPUError
