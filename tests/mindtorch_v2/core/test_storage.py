@@ -127,7 +127,11 @@ def test_questions(x):
         (lambda s, u: torch.TypedStorage(1, dtype=3), RuntimeError, "expected torch.dtype, but got <class 'int'>"),
         (lambda s, u: torch.TypedStorage(wrap_storage=u), RuntimeError, "invalid combination of arguments"),
         (lambda s, u: torch.UntypedStorage(torch.ones(2)), RuntimeError, "Expected a sequence type, but got Tensor"),
-        (lambda s, u: torch.UntypedStorage([1, 1.5]), RuntimeError, r"a sequence \(list\), but one .* of type float instead of int"),
+        (
+            lambda s, u: torch.UntypedStorage([1, 1.5]),
+            RuntimeError,
+            r"a sequence \(list\), but one .* of type float instead of int",
+        ),
         (lambda s, u: torch.UntypedStorage([2**63]), ValueError, "Overflow when unpacking long long"),
         (lambda s, u: s.copy_(torch.FloatStorage(2)), RuntimeError, "self was 24 bytes but src was 8 bytes"),
         (lambda s, u: u.resize_(-1), RuntimeError, "called with negative number: 18446744073709551615"),

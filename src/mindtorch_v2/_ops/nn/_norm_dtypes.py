@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._support.common import unexpected_dtype
+from .._support.common import scalar_name, unexpected_dtype
 from .._support.half import in_float32
 
 _F32 = np.dtype(np.float32)
@@ -53,3 +53,12 @@ def in_float32_with_parameters(kernel: Callable[..., Any]) -> Callable[..., Any]
         return result.astype(kind), *others
 
     return run
+
+
+def check_gradient(grad_out: np.ndarray, input: np.ndarray, *parameters: np.ndarray | None) -> None:
+    """RuntimeError, in torch's words, for a gradient, statistics and parameters that do not go with the input."""
+    if grad_out.dtype != input.dtype:
+        raise RuntimeError("Expected scalar types of X and dY are same.")
+    if input.dtype.kind in "iubcW":  # W: complex32
+        raise RuntimeError(f"normalization: a gradient of {scalar_name(input)} is not supported")
+    check_mixed(input, *parameters)

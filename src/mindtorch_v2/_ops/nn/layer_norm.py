@@ -18,7 +18,7 @@ from .._support.double_backward import asked_for, backward_of_backward
 from .._support.elementwise import constant, need_float
 from .._support.flops import per_element
 from ..pointwise.scalar_forms import add_number_
-from ._norm_dtypes import check_mixed, in_float32_with_parameters, statistics_dtype
+from ._norm_dtypes import check_gradient, check_mixed, in_float32_with_parameters, statistics_dtype
 
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 16
@@ -196,8 +196,13 @@ def _(g, input, normalized_shape, weight, bias, result1, result2, needs):
     samples=lambda make: [],
     flops=per_element(14),
 )
-@in_float32_with_parameters
 def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+    check_gradient(grad_out, input, mean, rstd, weight)
+    return _layer_norm_gradients(grad_out, input, normalized_shape, mean, rstd, weight, output_mask)
+
+
+@in_float32_with_parameters
+def _layer_norm_gradients(grad_out, input, normalized_shape, mean, rstd, weight, output_mask):
     rows, grads = _rows(input, normalized_shape), _rows(grad_out, normalized_shape)
     empty = np.zeros(0, input.dtype)
     factor = None if weight is None else weight.reshape(-1)
@@ -347,8 +352,13 @@ def _through_statistics(to_mean, to_rstd, input, mean, rstd, N, group, count):
     samples=lambda make: [],
     flops=per_element(14),
 )
-@in_float32_with_parameters
 def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
+    check_gradient(grad_out, input, mean, rstd, weight)
+    return _group_norm_gradients(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
+
+
+@in_float32_with_parameters
+def _group_norm_gradients(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
     if not input.size:
         return tuple(
             np.zeros(shape if wanted else 0, input.dtype)

@@ -134,8 +134,20 @@ def test_masks_of_another_shape(shape, mask, mask_type, words):
     [
         (torch.ones(()), torch.ones(1, 3), torch.ones(1, 3), RuntimeError, "Mask shape should match grad shape"),
         (torch.ones(1, 3), torch.ones(1, 3), torch.ones(1, 3), RuntimeError, "Mask should be a boolean tensor"),
-        (torch.ones(1, 3), torch.ones(1, 3).half(), torch.ones(1, 3) > 0, RuntimeError, "expected scalar type Float but found Half"),
-        (torch.ones(1).cfloat(), torch.ones(1).cfloat(), torch.ones(1) > 0, NotImplementedError, "not implemented for 'ComplexFloat'"),
+        (
+            torch.ones(1, 3),
+            torch.ones(1, 3).half(),
+            torch.ones(1, 3) > 0,
+            RuntimeError,
+            "expected scalar type Float but found Half",
+        ),
+        (
+            torch.ones(1).cfloat(),
+            torch.ones(1).cfloat(),
+            torch.ones(1) > 0,
+            NotImplementedError,
+            "not implemented for 'ComplexFloat'",
+        ),
     ],
 )
 def test_refusals_of_masked_softmax_backward(grad, output, mask, error, words):

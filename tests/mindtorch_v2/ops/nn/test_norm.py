@@ -314,10 +314,33 @@ def test_long_rows_are_summed_without_drift():
     [
         (torch.ones(2, 2).cfloat(), torch.ones(2, 2), RuntimeError, "expected scalar type Float but found ComplexFloat"),
         (torch.ones(2, 2).double(), torch.ones(2, 2), RuntimeError, "expected scalar type Float but found Double"),
-        (torch.ones(2, 2).int(), torch.ones(2, 2).int(), NotImplementedError, "\"batch_norm_backward_cpu\" not implemented for 'Int'"),
+        (
+            torch.ones(2, 2).int(),
+            torch.ones(2, 2).int(),
+            NotImplementedError,
+            "\"batch_norm_backward_cpu\" not implemented for 'Int'",
+        ),
         (torch.ones(2, 3), torch.ones(2, 2), RuntimeError, "grad_out to have the input's shape"),
     ],
 )
 def test_refusals_of_batch_norm_backward(grad, input, error, words):
     with pytest.raises(error, match=words):
         torch.ops.aten.native_batch_norm_backward(grad, input, None, None, None, None, None, True, 0.0, [False, False, True])
+
+
+@pytest.mark.parametrize(
+    ("grad", "input", "mean", "words"),
+    [
+        (torch.float16, torch.float32, torch.float32, "Expected scalar types of X and dY are same."),
+        (torch.complex64, torch.float32, torch.float32, "Expected scalar types of X and dY are same."),
+        (torch.complex64, torch.complex64, torch.complex64, "a gradient of ComplexFloat is not supported"),
+        (torch.int32, torch.int32, torch.int32, "a gradient of Int is not supported"),
+        (torch.float32, torch.float32, torch.complex64, "expect parameter to have scalar type of Float"),
+    ],
+)
+def test_dtypes_of_gradients_of_norms(grad, input, mean, words):
+    g, x, m = (torch.ones(shape, dtype=kind) for shape, kind in (((2, 4), grad), ((2, 4), input), ((2, 1), mean)))
+    with pytest.raises(RuntimeError, match=words):
+        torch.ops.aten.native_group_norm_backward(g, x, m, m, None, 2, 4, 1, 1, [True, True, True])
+    with pytest.raises(RuntimeError, match=words):
+        torch.ops.aten.native_layer_norm_backward(g, x, [4], m, m, None, None, [True, True, True])
