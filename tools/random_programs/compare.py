@@ -68,12 +68,23 @@ def _equal_elements(tensor: Any) -> bool:
     return len(set(numbers)) < len(numbers)
 
 
+def _odd_strides(tensor: Any) -> bool:
+    """Whether a tensor lies row by row although its strides do not say so: those of dims of one element are others."""
+    step = 1
+    for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride()), strict=True):
+        if stride != step:
+            return bool(tensor.is_contiguous())
+        step *= size
+    return False
+
+
 # What a reason for a difference may ask of the tensors that a statement reads, each by a name.
 CIRCUMSTANCES: dict[str, Callable[[list[Any]], bool]] = {
     "no elements": lambda tensors: any(not one.numel() for one in tensors),
     "several dtypes": lambda tensors: len({one.dtype for one in tensors}) > 1,
     "equal elements": lambda tensors: any(map(_equal_elements, tensors)),
     "dims of one element": lambda tensors: any(1 in one.shape for one in tensors),
+    "odd strides of dims of one element": lambda tensors: any(map(_odd_strides, tensors)),
     "not finite": lambda tensors: any(not bool(one.detach().isfinite().all()) for one in tensors),
     "shared places": lambda tensors: any(map(overlaps_itself, tensors)),
     "shared memory": lambda tensors: (

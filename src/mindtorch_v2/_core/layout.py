@@ -91,11 +91,10 @@ def on_the_way(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
 
 def dense_cast(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
     """A copy in another dtype that keeps the order of dims; what does not fit is cast as in C."""
-    array = on_the_way(array, np_dtype)
     if (array.flags.c_contiguous or 0 not in array.strides) and 1 not in array.shape:
-        return array.astype(np_dtype, order="K")
+        return on_the_way(array, np_dtype).astype(np_dtype, order="K")
     converted = dense_like(array, np_dtype)
-    np.copyto(converted, array, casting="unsafe")
+    np.copyto(converted, on_the_way(array, np_dtype), casting="unsafe")
     return converted
 
 

@@ -50,6 +50,8 @@ REFUSED = {  # a call, and the exception that torch raises
     "torch.cdist(torch.ones(1, 1).half(), torch.ones(1, 1).half())": NotImplementedError,
     "torch.arange(3, dtype=torch.complex64)": NotImplementedError,
     "t([1j]).logit()": NotImplementedError,
+    "t([0.5j]).to(torch.complex32).clamp_max_(0)": NotImplementedError,
+    "t([0.5j]).to(torch.complex32).clamp(t(0.0))": NotImplementedError,
     "torch.xlogy(x1, 1j)": NotImplementedError,
     "torch.searchsorted(x1, t([1j]))": NotImplementedError,
     "t(1j).max(0)": RuntimeError,
@@ -191,6 +193,7 @@ GIVEN = {  # a call, and what it gives in torch
     "torch.zeros_like(x2.t(), memory_format=torch.contiguous_format).stride()": (2, 1),
     "torch.full_like(x2.t(), 1, memory_format=torch.contiguous_format).stride()": (2, 1),
     "torch.ones_like(x2.t()).stride()": (1, 3),
+    "t([1.0, 2.0]).double().expand(3, 2).half().stride()": (2, 1),
     # a number that is not used is not converted
     "torch.index_add(torch.zeros(2, 1), 1, long0, torch.ones(2, 0), alpha=1j).tolist()": [[0.0], [0.0]],
     "torch.ones(1, 0)[t([False]), t([6])].shape": (0,),
@@ -347,3 +350,20 @@ def test_a_view_that_looks_at_its_part_another_way(turn):
     turn(whole[:, 1:])
     (whole * torch.arange(1.0, 7.0).view(2, 3)).sum().backward()
     assert leaf.grad.tolist() == [[0.0, 2.0, 6.0], [12.0, 20.0, 30.0]]
+
+
+def test_a_leaf_that_took_another_shape_in_no_grad_gets_a_gradient_of_that_shape():
+    for change, shape in ((lambda x: x.unsqueeze_(1), (1, 1, 2)), (lambda x: x.squeeze_(), (2,)), (lambda x: x.t_(), (2, 1))):
+        leaf = torch.ones(1, 2, requires_grad=True)
+        with torch.no_grad():
+            change(leaf)
+        leaf.sum().backward()
+        assert leaf.grad.shape == shape
+
+
+def test_gradients_of_an_expanded_leaf_add_up():
+    leaf = torch.zeros(1).expand(2).requires_grad_()
+    part = leaf.as_strided([], [])
+    for total in (0.5, 1.0):
+        part.clone().backward()
+        assert leaf.grad.tolist() == [total, total] and leaf.grad.stride() == (1,)

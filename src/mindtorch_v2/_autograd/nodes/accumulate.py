@@ -127,7 +127,9 @@ def may_steal(grad: Tensor, variable: Tensor) -> bool:
     if type(grad) is SparseTensor:
         parts = grad._coordinates._array, grad._entries._array
         return bool(parts[0].flags.c_contiguous and parts[1].flags.c_contiguous)
-    return grad._array.strides == variable._array.strides and not grad._keys and owns_memory(grad)
+    array = grad._array
+    # An array in which a dim repeats one place is not writeable, and the next gradient is to be added to it.
+    return array.strides == variable._array.strides and not grad._keys and array.flags.writeable and owns_memory(grad)
 
 
 def owns_memory(tensor: Tensor) -> bool:

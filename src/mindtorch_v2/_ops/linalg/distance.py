@@ -175,7 +175,7 @@ cdist_forward.vjp(x1=lambda g, x1, x2, p, result: aten._cdist_backward(g, x1, x2
         (*np.broadcast_shapes(x1._array.shape[:-2], x2._array.shape[:-2]), *x1._array.shape[-2:]),
         x1._array.dtype,
     ),
-    samples=lambda make: [(make(3, 2), make(3, 4), make(2, 4), 2.0, make(3, 2))],
+    samples=lambda make: [(make(26, 2), make(26, 3), make(2, 3), 2.0, make(26, 2))],  # so many have a derivative
 )
 def cdist_backward(grad, x1, x2, p, cdist):
     if p == 2:
@@ -183,6 +183,28 @@ def cdist_backward(grad, x1, x2, p, cdist):
         return np.add.reduce(ratio, -1)[..., None] * x1 - np.matmul(ratio, x2)
     slope = _power_slope(x1[..., :, None, :] - x2[..., None, :, :], cdist[..., None], p)
     return np.add.reduce(grad[..., None] * slope, -2)
+
+
+_MANY_ROWS = 25
+"""Above it torch takes Euclidean distances by a product, whose gradient has a derivative of its own."""
+
+
+def _cdist_second(g, grad, x1, x2, p, cdist):
+    """The factors of a second derivative: what is divided by distances, and the products of g with the differences."""
+    if p != 2 or max(x1.size(-2), x2.size(-2)) <= _MANY_ROWS:
+        raise NotImplementedError("the derivative for '_cdist_backward' is not implemented.")
+    inverse = aten.masked_fill(1.0 / cdist, cdist == 0, 0)
+    return inverse, (g * x1).sum(-1, True) - g @ aten.mT(x2)
+
+
+cdist_backward.vjp(
+    grad=lambda g, grad, x1, x2, p, cdist: math.prod(_cdist_second(g, grad, x1, x2, p, cdist)),
+    x1=lambda g, grad, x1, x2, p, cdist: g * (grad * _cdist_second(g, grad, x1, x2, p, cdist)[0]).sum(-1, True),
+    x2=lambda g, grad, x1, x2, p, cdist: -(aten.mT(grad * _cdist_second(g, grad, x1, x2, p, cdist)[0]) @ g),
+    cdist=lambda g, grad, x1, x2, p, cdist: (
+        -grad * math.prod(_cdist_second(g, grad, x1, x2, p, cdist)) * _cdist_second(g, grad, x1, x2, p, cdist)[0]
+    ),
+)
 
 
 composite(

@@ -58,7 +58,7 @@ def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
         and self.itemsize >= 4
     ):
         flat = self.reshape(-1)
-        return np.sqrt(flat.dot(flat))
+        return np.sqrt(flat.dot(flat)) if flat.size != 1 else np.abs(flat[0])
     size = np.abs(self)
     if is_narrow(wanted):
         size = size.astype(_FLOAT32)
@@ -72,6 +72,8 @@ def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
         raise RuntimeError(f"{name} cannot compute the {order} norm on {where} the operation does not have an identity")
     if math.isinf(order):
         norm = (np.maximum if order > 0 else np.minimum).reduce(size, axes, None, None, keepdim)
+    elif order and self.size and all(self.shape[d] == 1 for d in axes):  # of one element: no power that could overflow
+        norm = size if keepdim else size.reshape(reduced_shape(self.shape, axes, False))
     elif order == 0:
         norm = np.add.reduce(size != 0, axes, size.dtype, None, keepdim)
     elif order == 1:

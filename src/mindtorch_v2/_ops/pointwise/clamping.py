@@ -84,7 +84,7 @@ def clamp(self, min, max, out=None):
             if dtype.kind == "b":
                 raise no_kernel("clamp" + "_max" * (min is None) + "_min" * (max is None) + "_scalar_cpu", self)
             _check_out(dtype, out)
-        elif dtype.kind == "c":
+        elif dtype.kind in "cW":
             raise no_order()
         if dtype is not _FLOAT32 or max.__class__ is complex:  # both are read before anything is written
             min, max = (None if bound is None else _bound(bound, dtype) for bound in (min, max))
@@ -115,7 +115,7 @@ clamp.vjp(self=_clamp_grad)
 
 def _promoted(name, self, bound, out):
     """An array and its bound, promoted to a common dtype."""
-    if self.dtype.kind == "c" or isinstance(bound, complex):
+    if self.dtype.kind in "cW" or isinstance(bound, complex):
         raise no_order()
     self = with_numbers(self, bound)
     if self.dtype.kind == "b":

@@ -372,6 +372,7 @@ def nansum(self, dim, keepdim, dtype):
     tensor(4.)
     """
     if self.dtype.kind == "c":
+        normal_dims(dim, self.ndim)  # a dim that is not there is told first
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if dtype is not None and dtype.is_complex and self.dtype.kind in "fV" and self.size:
         raise no_kernel("nansum_cpu", dtype.np)

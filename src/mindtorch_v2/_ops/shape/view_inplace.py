@@ -36,6 +36,8 @@ def _replace_view(self, array):
     storage = storage_of(self)
     storage.version += 1  # first: a storage that must not be changed refuses
     self._array = _with_class(array, storage)
+    if self._keys & AUTOGRAD:
+        entry_globals.refresh_accumulator(self)  # of a leaf, in no_grad()
     return self
 
 

@@ -383,3 +383,11 @@ def test_ldl_has_no_gradient():
         linalg.ldl_factor(x).LD.sum().backward()
     with pytest.raises(RuntimeError, match="derivative for aten::linalg_ldl_solve is not implemented"):
         linalg.ldl_solve(*linalg.ldl_factor(SYMMETRIC), x).sum().backward()
+
+
+@pytest.mark.parametrize("order", [2, 1.5, 3, -1])
+@pytest.mark.parametrize(("shape", "dim"), [((1,), None), ((), None), ((1, 1), (1,)), ((3, 1), (1,)), ((1, 2), (0,))])
+def test_norm_of_one_element_is_its_size(shape, dim, order):
+    x = torch.full(shape, -1e30)  # whose square is not finite
+    assert torch.linalg.vector_norm(x, order, dim).eq(1e30).all()
+    assert torch.linalg.vector_norm(x, order, dim, keepdim=True).dim() == len(shape)

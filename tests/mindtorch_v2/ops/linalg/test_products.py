@@ -260,3 +260,12 @@ def test_einsum_multiplies_where_nothing_is_left_to_sum():
         torch.einsum("ij,k->ik", ones(3, 4), ones(5))
     names = [event.name for event in prof.events()]
     assert "aten::mul" in names and "aten::bmm" not in names and names.count("aten::sum") == 1
+
+
+def test_second_derivative_of_distances():
+    many, few = (torch.arange(1.0, 2 * n + 1, dtype=torch.float64).sqrt().reshape(n, 2).requires_grad_() for n in (26, 2))
+    few = (few.detach() + 0.3).requires_grad_()  # a distance of 0 has no derivative
+    assert torch.autograd.gradgradcheck(torch.cdist, (many, few), fast_mode=True)
+    (grad,) = torch.autograd.grad(torch.cdist(few, few + 1).sum(), few, create_graph=True)
+    with pytest.raises(NotImplementedError, match="the derivative for '_cdist_backward' is not implemented"):  # as in torch
+        grad.sum().backward()

@@ -147,6 +147,7 @@ REFUSED = [
     ("torch.argmax(b)", _said("argmax(): does not support bool input")),
     ("torch.argmin(b, 0)", _said("argmin(): does not support bool input")),
     ("torch.nansum(t([1j]))", NO_COMPLEX_SUM),
+    ("torch.nansum(t([1j]), 1)", (IndexError, "Dimension out of range (expected to be in range of [-1, 0], but got 1)")),
     ("torch.nanmean(t([1j]))", NO_COMPLEX_SUM),
     ("torch.var_mean(t([1, 2]))", _said("var_mean only support floating point and complex dtypes")),
     # dims that are named twice
