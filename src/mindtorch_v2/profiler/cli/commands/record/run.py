@@ -9,13 +9,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .... import profiler
 from ...._io.strict_json import dumps
 from ...._io.terminal import shown
 from ....analysis.first_use import first_use_text
-from ....config import RECORD_OPTIONS
+from ....config import RECORD_OPTIONS, SAMPLED, as_stack_option
 from ... import reading, run_script, signals
 from ...exit_codes import FINE, NOTHING, USAGE, Failure
 
@@ -44,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option, text in _HELP.items():
         parser.add_argument(f"--{option}", action="store_true", help=f"record {text}")
     parser.add_argument("--all", action="store_true", help="record all of these")
+    parser.add_argument(
+        "--stack-samples",
+        type=_rate,
+        default=None,
+        metavar="N",
+        help="record the stacks of at most N ops a second in place of every Python call: their cost is bounded",
+    )
     parser.add_argument(
         "--schedule",
         type=_schedule,
@@ -83,9 +90,12 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(f"{args.script!r} is a folder: name a script in it", USAGE)
     if not args.module and not os.path.isfile(args.script):
         raise Failure(f"there is no file {args.script!r}", USAGE)
-    for option in (*_HELP, "all", "schedule", "torch"):
+    for option in (*_HELP, "all", "stack-samples", "schedule", "torch"):
         if f"--{option}" in args.args:
             print(f"mtprof: --{option} was given to the script: options of `mtprof run` stand before it", file=sys.stderr)
+    if args.stack_samples is not None and (args.stack or args.torch):
+        other = "--stack, which records every call" if args.stack else "--torch: PyTorch's profiler samples no stacks"
+        raise Failure(f"--stack-samples does not go with {other}", USAGE)
     name = os.path.basename(args.script).removesuffix(".py")
     target = args.output or f"{name}.mtp"
     if not target.endswith(_ENDINGS):
@@ -187,7 +197,9 @@ _COST_NOT_KNOWN = "What PyTorch's profiler costs is not known."
 
 def _session(args: argparse.Namespace, schedule: _Schedule | None) -> run_script.Session:
     """The profiler that the arguments ask for."""
-    options = {keyword: getattr(args, option) or args.all for option, keyword in RECORD_OPTIONS.items()}
+    options: dict[str, Any] = {keyword: getattr(args, option) or args.all for option, keyword in RECORD_OPTIONS.items()}
+    if args.stack_samples is not None:
+        options |= {"with_stack": SAMPLED, "stacks_per_second": args.stack_samples}
     if args.torch:
         from ...run_torch import TorchSession  # here, because few runs are of PyTorch
 
@@ -247,6 +259,13 @@ def _run_faster(args: argparse.Namespace) -> int:
     else:
         print(f"mtprof: with {shown(pattern)} {factor:g}x faster, {found}", file=sys.stderr)
     return outcome.code
+
+
+def _rate(text: str) -> float:
+    try:
+        return as_stack_option(SAMPLED, float(text))[1]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of stacks a second, more than 0 and at most 1e9") from None
 
 
 def _speedup(text: str) -> tuple[str, float]:
