@@ -52,7 +52,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import partial
-from time import perf_counter_ns
 from time import perf_counter_ns as clock
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple, Protocol
@@ -524,7 +523,7 @@ first_uses: list[FirstUse] = []
 
 def note_first_use(op: str, start: int) -> None:
     """Note that code of an op has been compiled since `start`."""
-    first_uses.append(FirstUse(start, perf_counter_ns(), op, threading.get_native_id()))
+    first_uses.append(FirstUse(start, clock(), op, threading.get_native_id()))
 
 
 listeners = _Listeners()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._core import memory_format as formats
-from ..._core.cpython import DATA_OFFSET, word_at
+from ..._core.cpython import DATA_OFFSET, WORD, words
 from ..._core.dtype import DTYPES, dtype, from_numpy
 from ..._core.storage import owner_of
 from ..._dispatch import observer
@@ -223,10 +223,9 @@ def _touching(tensors: list[int]) -> list[str]:
     each = [f"touch_one(place + {i}, a{i}, start)" for i in tensors]
     if not tensors or not DATA_OFFSET:
         return each
-    owners = [f"o{i} = b{i} if b{i}.base is None else owner_of(b{i})" for i in tensors]
+    owners = [f"o{i} = b{i} if b{i}.base is None else owner_of(b{i}); i{i} = id(o{i})" for i in tensors]
     rows = [
-        f"start, id(o{i}), o{i}.nbytes, place + {i}, id(a{i}), word_at(id(o{i}) + {DATA_OFFSET}).value, {STRIDED}"
-        for i in tensors
+        f"start, i{i}, o{i}.nbytes, place + {i}, id(a{i}), words[(i{i} + {DATA_OFFSET}) // {WORD}], {STRIDED}" for i in tensors
     ]
     plain = " is ".join([*(f"b{i}.__class__" for i in tensors), "ndarray"])
     return [
@@ -238,6 +237,8 @@ def _touching(tensors: list[int]) -> list[str]:
     ]
 
 
+_FILE = "<capture inputs::op>"  # a name of this runtime's inside, so that tracers of Python calls leave it out
+
 _codes: dict[tuple[tuple[str, ...], bool], tuple[CodeType, list[str]]] = {}
 
 
@@ -246,7 +247,7 @@ def _code(type_texts: tuple[str, ...], follows: bool) -> tuple[CodeType, list[st
     if known is None:
         text, remembered = _source(type_texts, follows)
         space: dict[str, Any] = {}
-        exec(text, space)
+        exec(compile(text, _FILE, "exec"), space)
         known = _codes[type_texts, follows] = space["capture"].__code__, remembered
     return known
 
@@ -287,7 +288,7 @@ class Captures(dict[int, Capture]):
                     "nothing": nothing,
                     "touch": touch,
                     "owner_of": owner_of,
-                    "word_at": word_at,
+                    "words": words,
                     "ndarray": np.ndarray,
                     "touch_one": touch and partial(touch_one, touch),
                     "touch_all": touch and partial(touch_all, touch),

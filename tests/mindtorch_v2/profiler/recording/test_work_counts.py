@@ -178,3 +178,36 @@ def test_events_are_made_when_they_are_read(made):
     assert len(events) == CALLS and made[FunctionEvent] == 0
     events[7]
     assert made[FunctionEvent] <= 2
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="there sys.setprofile traces Python calls")
+@pytest.mark.parametrize("options", [{}, {"record_shapes": True}, {"record_shapes": True, "profile_memory": True}])
+def test_callbacks_that_tracing_calls_adds_to_an_op(options, monkeypatch):
+    from mindtorch_v2.profiler.recording.python_calls import monitoring
+
+    make, seen = monitoring._functions, []
+
+    def counting(*args):
+        functions, names = make(*args)
+
+        def counted(function):
+            def callback(code, *values):
+                seen.append(code.co_name)
+                return function(code, *values)
+
+            return callback
+
+        return {event: counted(function) for event, function in functions.items()}, names
+
+    monkeypatch.setattr(monitoring, "_functions", counting)
+
+    def run(times):
+        for _ in [None] * times:
+            x + x
+
+    with profile(with_stack=True, **options):
+        run(3)  # what belongs to the inside is switched off as it comes up
+        seen.clear()
+        run(CALLS)
+        names = [name for name in seen if "test" not in name and name != "run"]
+    assert names == ["add", "add"] * CALLS  # its call and its return, and nothing of what it does inside

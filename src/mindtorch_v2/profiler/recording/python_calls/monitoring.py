@@ -5,16 +5,17 @@ time. Only the entries of ops stay enabled, since they tell which line an op was
 returns is this runtime's inside, as is what the inside calls in libraries: none of it is traced.
 
 What a callback raises is raised where the program is, also just before a lock is released. So the callbacks call nothing that
-is not written in Python: signals are handled after such a call. They take times and thread ids from iterators.
+is not written in Python: signals are handled after such a call. They take times and thread ids from one iterator.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import repeat, starmap
 from threading import get_ident
-from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any
 
 from ...._core.cpython import without_signals_at_entry
@@ -33,13 +34,13 @@ class CallTracer:
         self._stream = (events, clock)
         self._thread = 0
         self.blocked_by = ""  # why nothing is traced: greenlets take turns
+        self.names: dict[str, Any] = {}  # the globals of its callbacks
         self.functions: dict[int, Callable[..., Any]] = {}
-        self._left_out: list[int] = [0]
 
     @property
     def left_out(self) -> int:
         """How many calls were left out since prepare() because they were made while a module was imported."""
-        return self._left_out[0]
+        return int(self.names.get("left_out", 0))
 
     @staticmethod
     def traces(code: CodeType) -> bool:
@@ -53,18 +54,18 @@ class CallTracer:
 
     def prepare(self) -> None:
         """Bind to the calling thread. Tracing begins with resume()."""
-        self._thread = get_ident()
         self.blocked_by = ""
-        self._left_out = [0]
-        self.functions = _functions(*self._stream, self._thread, self._left_out)
+        self._bind(get_ident())
 
     def start_on(self, thread: int) -> bool:
         """Trace another thread from now on; always True."""
-        self._thread = thread
-        self._left_out = [0]
-        self.functions = _functions(*self._stream, thread, self._left_out)
+        self._bind(thread)
         _hub.add(thread, self)
         return True
+
+    def _bind(self, thread: int) -> None:
+        self._thread = thread
+        self.functions, self.names = _functions(*self._stream, thread)
 
     def resume(self) -> None:
         """Begin to trace the thread, or go on after pause()."""
@@ -119,7 +120,10 @@ class _Hub:
         functions = {thread: tracer.functions for thread, tracer in self._tracers.items()}
         any_functions = next(iter(functions.values()))
         for event, function in any_functions.items():
-            callback = function if len(functions) == 1 else _by_thread({of: own[event] for of, own in functions.items()})
+            callback = function
+            if len(functions) > 1:
+                outward = (_CALLER + 1,) if event in _BEGINNINGS else ()
+                callback = _by_thread({of: own[event] for of, own in functions.items()}, outward)
             _monitoring.register_callback(self._tool, event, callback)
         if first:
             _monitoring.set_events(self._tool, sum(any_functions))
@@ -137,14 +141,17 @@ class _Hub:
 _hub = _Hub()
 
 
-def _by_thread(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
-    """One callback for several tracers: that of the calling thread's handles the event, if there is one."""
+def _by_thread(functions: dict[int, Callable[..., Any]], outward: tuple[int, ...]) -> Callable[..., Any]:
+    """One callback for several tracers: that of the calling thread's handles the event, if there is one.
+
+    `outward` is passed along: how far the caller's frame is from theirs, with this one in between.
+    """
     idents = iter(get_ident, -1)
 
     @without_signals_at_entry
     def call(*values: Any) -> Any:
         for ident in idents:
-            return functions[ident](*values) if ident in functions else None
+            return functions[ident](*values, *outward) if ident in functions else None
         return None
 
     return call
@@ -168,55 +175,108 @@ class _Frames:
     __getitem__: Any = sys._getframe
 
 
-_CALLER = 1  # of a callback
+_CALLER = 2  # how far outward from a callback the frame is that called the code
+# The events whose callbacks want to know that.
+_BEGINNINGS = (
+    () if _monitoring is None else tuple(getattr(_monitoring.events, f"PY_{name}") for name in ("START", "RESUME", "THROW"))
+)
 
 
-def _functions(  # noqa: C901  one closure per event, which share the state of their thread
-    stream: list[Any], clock: Callable[[], int], mine: int, left_out: list[int]
-) -> dict[int, Callable[..., Any]]:
-    """The callback for each event, which append to `stream` what happens on the thread `mine`.
+def _functions(
+    events: list[Any], clock: Callable[[], int], thread: int
+) -> tuple[dict[int, Callable[..., Any]], dict[str, Any]]:
+    """The callback for each event, which append to `events` what happens on a thread, and the globals that they share."""
+    # Global names cost a function nothing when it is called, unlike those that it closes over.
+    own: dict[str, Any] = {
+        "events": events,
+        "moments": zip(starmap(get_ident, repeat(())), starmap(clock, repeat(())), strict=False),
+        "thread": thread,
+        "names": {},
+        "methods": {},
+        "untraced": None,
+        "depth": 0,
+        "call_traced": False,
+        "importing": 0,
+        "left_out": 0,
+        "disable": _monitoring.DISABLE,
+        "frames": _Frames(),
+        "origins": _origins,
+        "find_and_load": FIND_AND_LOAD,
+        "INSIDE": INSIDE,
+        "ENTRY": ENTRY,
+        "LIBRARY": LIBRARY,
+        "BuiltinFunctionType": BuiltinFunctionType,
+        "MethodDescriptorType": MethodDescriptorType,
+        "ModuleType": ModuleType,
+    }
 
-    `left_out[0]` counts the calls that are not appended because a module is being imported.
-    """
-    disable, origins = _monitoring.DISABLE, _origins
-    times, idents, frames = iter(clock, -1), iter(get_ident, -1), _Frames()
-    builtins: dict[Any, str] = {}
-    methods: dict[tuple[str, str], str] = {}
-    # What runs inside the code `untraced` is not traced: how deep its calls are nested, and whether its own call was traced.
-    untraced: CodeType | None = None
-    depth = 0
-    call_traced = False
-    importing = 0  # how many imports are under way
+    def bound(function: Any) -> FunctionType:
+        return FunctionType(function.__code__.replace(), own, argdefs=function.__defaults__)
 
-    @without_signals_at_entry
-    def describe(function: Any) -> str:
-        if function.__class__ is MethodDescriptorType:
-            text = f"<built-in method {function.__name__} of {function.__objclass__.__name__} object>"
-            builtins[function] = text
-            return text
-        owner = function.__self__
-        if owner is None or ModuleType in owner.__class__.__mro__:
-            text = builtins[function] = f"<built-in function {function.__name__}>"
-            return text
-        # A bound method would keep its object alive: only the names are kept.
-        key = (owner.__class__.__name__, function.__name__)
-        if key not in methods:
-            methods[key] = f"<built-in method {key[1]} of {key[0]} object>"
-        return methods[key]
+    for name, function in {"describe": _describe, "outside": _outside, "begin": _begin, "returned": _returned}.items():
+        own[name] = bound(function)
+    names = _monitoring.events
+    return {
+        names.PY_START: own["begin"],
+        names.PY_RESUME: own["begin"],
+        names.PY_THROW: bound(_thrown_into),
+        names.PY_RETURN: own["returned"],
+        names.PY_YIELD: own["returned"],
+        names.PY_UNWIND: bound(_unwound),
+        names.CALL: bound(_call),
+        names.C_RETURN: own.setdefault("called", bound(_called)),
+        names.C_RAISE: own["called"],
+    }, own
 
-    @without_signals_at_entry
-    def outside(frame: FrameType) -> FrameType | None:
-        """The nearest frame outward that is not this runtime's inside. A loop would be a place where signals are handled."""
-        back = frame.f_back
-        return back if back is None or origins[back.f_code.co_filename] != INSIDE else outside(back)
 
-    @without_signals_at_entry
-    def begin(code: CodeType, offset: int) -> Any:
-        nonlocal stream, untraced, depth, call_traced, importing
-        for ident in idents:
-            if ident != mine:
-                return None
-            break
+# Stand for the globals that each tracer gives its copies of the functions below.
+events: list[Any] = []
+moments: Iterator[tuple[int, int]] = iter(())  # each reading of the calling thread's id and of the clock
+thread = 0  # the traced one
+names: dict[Any, str] = {}  # texts of builtins
+methods: dict[tuple[str, str], str] = {}  # of methods that are bound to an object, by the names of class and method
+disable: Any = None
+frames: Any = None
+origins: dict[str, int] = {}
+find_and_load: CodeType | None = None
+# What runs inside the code `untraced` is not traced: how deep its calls are nested, and whether its own call was traced.
+untraced: CodeType | None = None
+depth = 0
+call_traced = False
+importing = 0  # how many imports are under way
+left_out = 0  # calls that are not appended because a module is being imported
+
+
+@without_signals_at_entry
+def _describe(function: Any) -> str:
+    if function.__class__ is MethodDescriptorType:
+        text = f"<built-in method {function.__name__} of {function.__objclass__.__name__} object>"
+        names[function] = text
+        return text
+    owner = function.__self__
+    if owner is None or ModuleType in owner.__class__.__mro__:
+        text = names[function] = f"<built-in function {function.__name__}>"
+        return text
+    # A bound method would keep its object alive: only the names are kept.
+    key = (owner.__class__.__name__, function.__name__)
+    if key not in methods:
+        methods[key] = f"<built-in method {key[1]} of {key[0]} object>"
+    return methods[key]
+
+
+@without_signals_at_entry
+def _outside(frame: FrameType) -> FrameType | None:
+    """The nearest frame outward that is not this runtime's inside. A loop would be a place where signals are handled."""
+    back = frame.f_back
+    return back if back is None or origins[back.f_code.co_filename] != INSIDE else outside(back)
+
+
+@without_signals_at_entry
+def _begin(code: CodeType, offset: int, caller_at: int = _CALLER) -> Any:
+    global untraced, depth, call_traced, importing, left_out  # noqa: PLW0603  of the tracer, see `own`
+    for ident, now in moments:
+        if ident != thread:
+            return None
         origin = origins[code.co_filename]
         if origin == INSIDE:
             return disable
@@ -224,44 +284,46 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
             if code is untraced:
                 depth += 1
             return None
-        frame = frames[_CALLER]
-        if frame.f_code is not code:  # by way of `call`, or of `thrown_into`
-            frame = frame.f_back
-            if frame.f_code is not code:
-                frame = frame.f_back
-        caller = frame.f_back
-        if caller is not None and origins[caller.f_code.co_filename] == INSIDE:
-            if origin == LIBRARY:
-                untraced, depth, call_traced = code, 1, False
-                return None
-            caller = outside(caller)
+        place = -1
+        try:
+            caller = frames[caller_at]
+        except ValueError:  # the thread's first frame
+            pass
+        else:
+            if origins[caller.f_code.co_filename] == INSIDE:
+                if origin == LIBRARY:
+                    untraced, depth, call_traced = code, 1, False
+                    return None
+                caller = outside(caller)
+            if caller is not None:
+                place = caller.f_lasti
         what: Any = code
-        if code is FIND_AND_LOAD:
+        if code is find_and_load:
             importing += 1
-            what = "import " + frame.f_locals["name"]
+            what = "import " + frames[caller_at - 1].f_locals["name"]
         elif importing:
-            left_out[0] += 1
+            left_out += 1
             return None
-        for now in times:
-            stream += (what, -1 if caller is None else caller.f_lasti, now)
-            break
+        stream = events
+        stream += (what, place, now)
         if origin == ENTRY:
             untraced, depth, call_traced = code, 1, True
         return None
+    return None
 
-    @without_signals_at_entry
-    def thrown_into(code: CodeType, offset: int, error: BaseException) -> None:
-        begin(code, offset)  # cannot be disabled
 
-    @without_signals_at_entry
-    def returned(code: CodeType, offset: int, value: Any) -> Any:
-        nonlocal stream, depth, importing
-        for ident in idents:
-            if ident != mine:
-                return None
-            break
-        origin = origins[code.co_filename]
-        if origin == INSIDE:
+@without_signals_at_entry
+def _thrown_into(code: CodeType, offset: int, error: BaseException, caller_at: int = _CALLER) -> None:
+    begin(code, offset, caller_at + 1)  # cannot be disabled
+
+
+@without_signals_at_entry
+def _returned(code: CodeType, offset: int, value: Any) -> Any:
+    global depth, importing  # noqa: PLW0603  of the tracer, see `own`
+    for ident, now in moments:
+        if ident != thread:
+            return None
+        if origins[code.co_filename] == INSIDE:
             return disable
         if depth:
             if code is not untraced:
@@ -270,66 +332,54 @@ def _functions(  # noqa: C901  one closure per event, which share the state of t
             if depth or not call_traced:
                 return None
         if importing:
-            if code is not FIND_AND_LOAD:
+            if code is not find_and_load:
                 return None
             importing -= 1
-        for now in times:
-            stream += (None, -1, now)
-            break
+        stream = events
+        stream += (None, -1, now)
         return None
+    return None
 
-    @without_signals_at_entry
-    def unwound(code: CodeType, offset: int, error: BaseException) -> None:
-        returned(code, offset, None)  # cannot be disabled
 
-    @without_signals_at_entry
-    def call(code: CodeType, offset: int, function: Any, argument: Any) -> Any:
-        nonlocal stream
-        kind = function.__class__
-        if depth or kind is BuiltinFunctionType or kind is MethodDescriptorType:
-            if origins[code.co_filename] in (INSIDE, ENTRY):
-                return disable
-            if depth:
-                return None
-            for ident in idents:
-                if ident != mine:
-                    return None
-                break
-            if importing:
-                left_out[0] += 1
-                return None
-        else:
+@without_signals_at_entry
+def _unwound(code: CodeType, offset: int, error: BaseException) -> None:
+    returned(code, offset, None)  # cannot be disabled
+
+
+@without_signals_at_entry
+def _call(code: CodeType, offset: int, function: Any, argument: Any) -> Any:
+    global left_out  # noqa: PLW0603  of the tracer, see `own`
+    origin = origins[code.co_filename]
+    if origin in (INSIDE, ENTRY):
+        return disable
+    kind = function.__class__
+    if (kind is not BuiltinFunctionType and kind is not MethodDescriptorType) or depth:
+        return None
+    for ident, now in moments:
+        if ident != thread:
             return None
-        what = builtins[function] if function in builtins else describe(function)
-        for now in times:
-            stream += (what, offset, now)
-            break
+        if importing:
+            left_out += 1
+            return None
+        stream = events
+        stream += (names[function] if function in names else describe(function), offset, now)
         return None
+    return None
 
-    @without_signals_at_entry
-    def called(code: CodeType, offset: int, function: Any, argument: Any) -> None:
-        nonlocal stream
-        kind = function.__class__
-        if (kind is not BuiltinFunctionType and kind is not MethodDescriptorType) or depth or importing:
-            return
-        for ident in idents:
-            if ident != mine:
-                return
-            break
-        if origins[code.co_filename] not in (INSIDE, ENTRY):
-            for now in times:
-                stream += (None, -1, now)
-                break
 
-    events = _monitoring.events
-    return {
-        events.PY_START: begin,
-        events.PY_RESUME: begin,
-        events.PY_THROW: thrown_into,
-        events.PY_RETURN: returned,
-        events.PY_YIELD: returned,
-        events.PY_UNWIND: unwound,
-        events.CALL: call,
-        events.C_RETURN: called,
-        events.C_RAISE: called,
-    }
+@without_signals_at_entry
+def _called(code: CodeType, offset: int, function: Any, argument: Any) -> None:
+    kind = function.__class__
+    if (kind is not BuiltinFunctionType and kind is not MethodDescriptorType) or depth or importing:
+        return
+    for ident, now in moments:
+        if ident == thread and origins[code.co_filename] not in (INSIDE, ENTRY):
+            stream = events
+            stream += (None, -1, now)
+        return
+
+
+begin: Callable[..., Any] = _begin
+returned: Callable[..., Any] = _returned
+describe: Callable[[Any], str] = _describe
+outside: Callable[[FrameType], FrameType | None] = _outside
