@@ -7,27 +7,23 @@ ASCEND_PLUGIN_PYTHON names an interpreter that has torch-tb-profiler-ascend, who
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
 import sqlite3
 import subprocess
-import sys
-import zipfile
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msprof_analyze_tool import TOOL, analyze, cluster_steps, sheets
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load
 from mindtorch_v2.profiler.results import writers
 from mindtorch_v2.profiler.store.store import EventStore, RowDetails
 
-TOOL = Path(sys.executable).with_name("msprof-analyze")
 BASE = 1_736_408_883_000_000_000
-COLUMNS = ("Step", "Index", "Computing", "Communication", "Overlapped")
 COLLECTIVE = RowDetails("", '{"Collective name": "allreduce", "Seq": 0, "In msg nelems": 64, "dtype": "FP32"}')
 
 pytestmark = pytest.mark.skipif(not TOOL.exists(), reason="msprof-analyze is not installed")
@@ -66,25 +62,12 @@ def folders(request, tmp_path):
     return made
 
 
-def analyze(*arguments: object) -> str:
-    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
 def test_cluster_reports_the_recorded_times(folders, tmp_path):
     said = analyze("cluster", "-d", folders, "-o", tmp_path / "out")
     assert "[ERROR]" not in said, said
     output = tmp_path / "out" / "cluster_analysis_output"
     assert collectives(output) == {(f"step{step}", rank): 0.3 for step in range(3) for rank in (0, 1)}
-    if (output / "cluster_analysis.db").exists():
-        with closing(sqlite3.connect(output / "cluster_analysis.db")) as database:
-            rows = database.execute(
-                'SELECT step, "index", computing, communication, overlapped FROM ClusterStepTraceTime'
-            ).fetchall()
-    else:
-        with open(output / "cluster_step_trace_time.csv") as file:
-            rows = [tuple(row[name] for name in COLUMNS) for row in csv.DictReader(file)]
+    rows = cluster_steps(output)
     figures = {(str(step), str(rank)): [float(figure) for figure in times] for step, rank, *times in rows}
     assert figures == {(str(step), str(rank)): [400 + 50 * rank, 300, 100 + 50 * rank] for step in range(3) for rank in (0, 1)}
 
@@ -123,15 +106,8 @@ def test_compare_reports_the_recorded_times(folders, tmp_path):
 
 def overall(book: Path) -> dict[str, list[str]]:
     """Durations of the first sheet of a workbook, those of both folders."""
-    with zipfile.ZipFile(book) as parts:
-        texts = re.findall(r"<si><t[^>]*>(.*?)</t></si>", parts.read("xl/sharedStrings.xml").decode(), re.S)
-        sheet = parts.read("xl/worksheets/sheet1.xml").decode()
-    found = {}
-    for row in re.findall(r"<row.*?</row>", sheet, re.S):
-        cells = [texts[int(value)] if 't="s"' in kind else value for kind, value in re.findall(r"<c ([^>]*)><v>(.*?)</v>", row)]
-        if len(cells) > 4 and cells[0].endswith("Time"):
-            found[cells[0]] = [cells[1], cells[4]]
-    return found
+    rows = sheets(book)["OverallMetrics"]
+    return {cells[0]: [cells[1], cells[4]] for cells in rows if len(cells) > 4 and cells[0].endswith("Time")}
 
 
 def test_advisor_takes_them_apart_into_the_recorded_times(folders, tmp_path):
@@ -190,7 +166,6 @@ def test_the_plugin_of_tensorboard_shows_the_recorded_kernels(folders, tmp_path)
 
 
 MINDSPORE = """
-import sys
 import numpy as np
 import mindspore
 from mindspore.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler

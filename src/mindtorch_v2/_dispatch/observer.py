@@ -434,6 +434,20 @@ class ActivityRecords(NamedTuple):
     notes: list[str]
 
 
+# What the profiles that run say of a domain of marks; without any, every domain is recorded.
+mark_filters: list[Callable[[str], bool]] = []
+
+
+def wants_marks(domain: str) -> bool:
+    """Whether marks of a domain are recorded."""
+    return not mark_filters or any(wants(domain) for wants in mark_filters)
+
+
+def mark_name(message: str, domain: str) -> str:
+    """What recordings call a mark."""
+    return message if domain == "default" else f"[{domain}] {message}"
+
+
 class DeviceActivities(Protocol):
     """A device's own account of what it runs, from start() to stop(). `nbytes` is the memory it takes."""
 

@@ -12,23 +12,11 @@ from importlib import import_module
 from typing import Any, NamedTuple, TypeVar, cast
 
 from .._core.cpython import without_signals_at_entry
+from .._dispatch import observer
 from ..profiler.recording.record_function import record_function
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _DEFAULT = "default"
-
-# What the profiles that run say of a domain; without any, every domain is recorded.
-_filters: list[Callable[[str], bool]] = []
-
-
-def add_filter(wants: Callable[[str], bool]) -> None:
-    """Have marks of domains that neither this nor another filter wants left out of recordings."""
-    _filters.append(wants)
-
-
-def remove_filter(wants: Callable[[str], bool]) -> None:
-    """Take a filter out."""
-    _filters.remove(wants)
 
 
 class _Range(NamedTuple):
@@ -157,9 +145,7 @@ def _checked(name: str, message: Any, stream: Any, domain: Any) -> int | None:
 
 
 def _scope(message: str, domain: str) -> record_function | None:
-    if _filters and not any(wants(domain) for wants in _filters):
-        return None
-    return record_function(message if domain == _DEFAULT else f"[{domain}] {message}")
+    return record_function(observer.mark_name(message, domain)) if observer.wants_marks(domain) else None
 
 
 def _library() -> Any:

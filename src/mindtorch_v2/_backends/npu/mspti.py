@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.observer import ActivityRecords
+from ..._dispatch.observer import ActivityRecords, mark_name, wants_marks
 from . import mstx
 from .driver import library_folders
 from .mspti_records import (
@@ -328,15 +328,16 @@ def _ranges(marks: np.ndarray) -> dict[str, Any]:
     opened: dict[int, Any] = {}
     rows: list[tuple[int, int, int, int, str]] = []
     for mark in marks[marks["source"] == ON_DEVICE]:
-        name, at = _text(int(mark["name"])), int(mark["time"])
+        name, domain, at = _text(int(mark["name"])), _text(int(mark["domain"])), int(mark["time"])
         place = int(mark["device"]), int(mark["stream"])
         if mark["flag"] in MARK_START:
-            opened[int(mark["id"])] = name, at
+            opened[int(mark["id"])] = mark_name(name, domain), at, wants_marks(domain)
         elif mark["flag"] in MARK_END and int(mark["id"]) in opened:
-            name, began = opened.pop(int(mark["id"]))
-            rows.append((*place, began, at, name))
-        elif mark["flag"] in MARK_INSTANT and not name.startswith(_FENCE):
-            rows.append((*place, at, at, name))
+            name, began, wanted = opened.pop(int(mark["id"]))
+            if wanted:
+                rows.append((*place, began, at, name))
+        elif mark["flag"] in MARK_INSTANT and not name.startswith(_FENCE) and wants_marks(domain):
+            rows.append((*place, at, at, mark_name(name, domain)))
     columns = [*zip(*rows, strict=True)] if rows else [()] * 5
     names = ("device", "stream", "start", "end")
     return {**{key: np.array(column, np.int64) for key, column in zip(names, columns, strict=False)}, "name": list(columns[4])}

@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from ..._core.files import name_in_folder
+from ..._dispatch import observer
 from ...profiler import profiler as kineto
 from ...profiler.config import ProfilerActivity, supported_activities
 from ...profiler.config import _ExperimentalConfig as _Switches
@@ -25,7 +26,6 @@ from ...profiler.formats.ascend.folder import OUTPUT
 from ...profiler.recording.hidden_threads import hide_thread
 from ...profiler.session.schedule import ProfilerAction
 from ...profiler.store.store import EventStore
-from .. import _marks
 from .experimental_config import ProfilerLevel, _ExperimentalConfig, supported_export_type
 from .scheduler import Schedule
 
@@ -86,7 +86,7 @@ class profile(kineto.profile):
 
     def start_trace(self) -> None:
         """Begin to record; marks of mstx are recorded if the options ask for them."""
-        _marks.add_filter(self.npu_config.wants_domain)
+        observer.mark_filters.append(self.npu_config.wants_domain)
         _recording_now.append(self)
         try:
             super().start_trace()
@@ -95,9 +95,11 @@ class profile(kineto.profile):
             raise
 
     def stop_trace(self) -> None:
-        """End the window."""
-        self._no_longer_running()
-        super().stop_trace()
+        """End the window. Until then the options say which marks the device tells of."""
+        try:
+            super().stop_trace()
+        finally:
+            self._no_longer_running()
 
     def _withdraw(self) -> None:
         self._no_longer_running()
@@ -106,7 +108,7 @@ class profile(kineto.profile):
     def _no_longer_running(self) -> None:
         if any(other is self for other in _recording_now):
             _recording_now[:] = [other for other in _recording_now if other is not self]
-            _marks.remove_filter(self.npu_config.wants_domain)
+            observer.mark_filters.remove(self.npu_config.wants_domain)
 
     @classmethod
     def enable_profiler_in_child_thread(cls, **options: Any) -> None:

@@ -17,7 +17,12 @@ from ._source import Progress, blocks
 
 _JSON = re.compile(rb'\s*(\{\s*(["}]|$)|\[\s*([{\]]|$))')
 _DEVICE_LANE = re.compile(r"device (\d+) (.*)")
-_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+_ON_DEVICE = {
+    "kernel": "kernel",
+    "gpu_memcpy": "gpu_memcpy",
+    "gpu_memset": "gpu_memset",
+    "user_annotation": "gpu_user_annotation",
+}
 _BATCH = 4096
 _BEGIN, _END, _INSTANT = 1, 2, 3
 
@@ -159,6 +164,7 @@ class _Trace:
             if found.category.endswith("_runtime"):
                 event["args"] |= {"correlation": found.starting[0]} if found.starting else {}
             elif device is not None:
+                event["cat"] = _ON_DEVICE[found.category]
                 event["args"] |= {"device": device, "stream": thread}
                 events += self._launches(found, sources, event["args"])
                 if found.track not in devices:
@@ -174,7 +180,7 @@ class _Trace:
         """Process and thread of a slice; of one of a device the device, the lane, and the device again."""
         track = self._tracks.get(found.track, _Track(0, None, "", 0))
         match = _DEVICE_LANE.fullmatch(track.name) if track.thread is None else None
-        if match and found.category in _WORK:
+        if match and found.category in _ON_DEVICE:
             number = re.search(r"\d+", match[2])
             return int(match[1]), int(number[0]) if number else found.track, int(match[1])
         above = self._tracks.get(track.parent)

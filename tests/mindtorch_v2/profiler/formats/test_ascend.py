@@ -131,10 +131,14 @@ def test_the_tables_have_the_recorded_times(loaded, tmp_path):
     loaded.export("ascend", folder)
     kernels = (folder / OUTPUT / "kernel_details.csv").read_text().splitlines()
     assert [line.split(",")[2] for line in kernels[1:]] == [*(kernel[0] for kernel in folders.KERNELS), folders.COLLECTIVE[0]]
+    assert '"""4,8;8,2"""' in kernels[1]  # quotes belong to the value
     steps = (folder / OUTPUT / "step_trace_time.csv").read_text().splitlines()[1].split(",")
     # Computing, exposed, overlapped, communication, free, from the first to the last work, bubble, exposed, before the first.
     assert steps == ["7", "10.294", "20.001", "0.000", "20.001", "29.706", "60.001", "0.000", "20.001", "10.000"]
     loaded.export("ascend-db", tmp_path / "databases")
+    with closing(sqlite3.connect(tmp_path / "databases" / OUTPUT / "ascend_pytorch_profiler_5.db")) as recording:
+        shapes = "SELECT DISTINCT value FROM COMPUTE_TASK_INFO JOIN STRING_IDS ON inputShapes = id"
+        assert recording.execute(shapes).fetchall() == [('"4,8;8,2"',)]
     with closing(sqlite3.connect(tmp_path / "databases" / OUTPUT / "analysis.db")) as analysis:
         figures = analysis.execute("SELECT * FROM StepTraceTime").fetchall()
     assert figures == [(folders.DEVICE, "7", *map(float, steps[1:]))]

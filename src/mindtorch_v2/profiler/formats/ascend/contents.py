@@ -66,6 +66,7 @@ class Contents:
         self.kernels: Rows = np.flatnonzero(work & (store.kind == observer.KERNEL) & ~store.is_collective)
         self.collectives: Rows = np.flatnonzero(work & store.is_collective)
         self.copies: Rows = np.flatnonzero(work & np.isin(store.kind, (observer.COPY, observer.FILL)))
+        self.ranges: Rows = np.flatnonzero((store.device_type != 0) & (store.kind == observer.SCOPE) & ~store.is_collective)
         host = (store.device_type == 0) & ~store.is_async
         self.ops: Rows = np.flatnonzero(host & np.isin(store.kind, _AS_OPS))
         self.calls: Rows = np.flatnonzero(host & store.is_python)

@@ -208,6 +208,11 @@ class _Database:
             "TASK", "startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "taskType", "streamId"
         ):
             known, task_type = kernels.get(task), self.text(kind)
+            if task_type.startswith(f"{kinds.MARK} "):
+                mark = self._device_span("TASK", task_type[len(kinds.MARK) + 1 :], (start, end), device, stream, None)
+                if mark is not None:
+                    yield {**mark, "cat": "gpu_user_annotation"}
+                continue
             name = known.name if known else task_type
             # Parts of a kernel have its type, too: where kernels are listed, only those are.
             category = "kernel" if known else kinds.task_category(task_type, task_type)

@@ -12,10 +12,10 @@ import numpy as np
 
 from ...._dispatch import observer
 from ..._io.utf8 import utf8
-from . import communication
+from . import communication, kinds
 from . import database_tables as tables
 from .contents import Contents
-from .text_files import input_texts, task_type
+from .text_files import input_texts, kernel_detail, task_type
 
 Row = tuple[Any, ...]
 _NO_NUMBER = 4294967295  # what CANN writes for a model, a context or a task that there is none of
@@ -200,6 +200,10 @@ class _Recording:
                 row,
                 _NO_NUMBER,
             )
+        for row in contents.ranges.tolist():
+            kind = self._text(f"{kinds.MARK} {contents.name(row)}")  # a task has no other name
+            place = (_NO_NUMBER, contents.lane(row), row, _NO_NUMBER)
+            yield *self._times(row), contents.device(row), _NO_NUMBER, row, contents.store.pid, kind, *place
 
     def _kernels(self) -> Iterator[Row]:
         contents = self._contents
@@ -209,11 +213,12 @@ class _Recording:
             details.setdefault("Block Num", details.get("Block Dim", 0))
             known: dict[str, Any] = {"name": self._text(contents.name(row)), "globalTaskId": row}
             for column in columns[2:]:
-                value = details.get(tables.KERNEL_DETAILS.get(column, ""))
+                label = tables.KERNEL_DETAILS.get(column, "")
+                value = kernel_detail(label, details.get(label, "N/A"))
                 if column in tables.KERNEL_NUMBERS:
                     known[column] = value if type(value) is int else 0
                 else:
-                    known[column] = self._text("N/A" if value is None else str(value))
+                    known[column] = self._text(str(value))
             yield tuple(known.values())
 
     def _counters(self) -> Iterator[Row]:

@@ -27,6 +27,8 @@ SCOPE_ARGUMENT = "Scope"  # of ranges in folders that are written here, so that 
 # Ranges of torch and of users have the category of ops, too; these are known by name.
 _RANGES = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)", "DistributedDataParallel.")
 
+MARK = "MSTX"  # the type of a task that marks a moment or a range of a stream, in folders that are written here
+
 _COLLECTIVE = re.compile(r"hcom_([A-Za-z]+)__([0-9a-z]+)_([0-9]+)_[0-9]+")
 
 

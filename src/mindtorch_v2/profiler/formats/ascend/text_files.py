@@ -40,6 +40,7 @@ def _events(contents: Contents) -> Iterator[dict[str, Any]]:
     yield from _collections(contents)
     yield from _runtime(contents)
     yield from _hardware(contents)
+    yield from _ranges(contents)
     yield from _collectives(contents)
     yield from _overlap(contents)
     yield from _others(contents)
@@ -82,7 +83,7 @@ def _lanes(contents: Contents) -> Iterator[dict[str, Any]]:
     lanes: set[tuple[int, int, str]] = set()
     for row in [*contents.ops.tolist(), *contents.calls.tolist()]:
         lanes.add((pid, contents.lane(row), f"Thread {contents.lane(row)}"))
-    for row in [*contents.kernels.tolist(), *contents.copies.tolist()]:
+    for row in [*contents.kernels.tolist(), *contents.copies.tolist(), *contents.ranges.tolist()]:
         process = _process(contents, kinds.HARDWARE, contents.device(row))
         lanes.add((process, contents.lane(row), f"Stream {contents.lane(row)}"))
     for row in contents.collectives.tolist():
@@ -154,6 +155,12 @@ def _hardware(contents: Contents) -> Iterator[dict[str, Any]]:
             if not name.startswith(("MEMCPY", "MEMSET")):
                 args["memcpy direction"], name = name, "MEMCPY_ASYNC" if store.kind[row] == observer.COPY else "MEMSET_ASYNC"
         yield from _with_flows(contents, row, _span(contents, row, process, contents.lane(row), name, args))
+
+
+def _ranges(contents: Contents) -> Iterator[dict[str, Any]]:
+    for row in contents.ranges.tolist():
+        process = _process(contents, kinds.HARDWARE, contents.device(row))
+        yield _span(contents, row, process, contents.lane(row), contents.name(row), {"Task Type": kinds.MARK})
 
 
 def task_type(contents: Contents, row: int) -> str:
@@ -307,8 +314,13 @@ def _kernel_details(contents: Contents) -> Iterator[list[Any]]:
             core,
             *times,
             blocks,
-            *("N/A" if talks else details.get(key, "N/A") for key in more),
+            *("N/A" if talks else kernel_detail(key, details.get(key, "N/A")) for key in more),
         ]
+
+
+def kernel_detail(name: str, value: Any) -> Any:
+    """What is told of a kernel as CANN writes it: shapes are in quotes, by which tools find the same kernel elsewhere."""
+    return f'"{value}"' if name.endswith("Shapes") and value != "N/A" else value
 
 
 def _op_statistic(contents: Contents) -> Iterator[list[Any]]:

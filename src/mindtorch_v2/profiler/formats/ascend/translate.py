@@ -111,6 +111,8 @@ class Translator:
         return {**event, "pid": kinds.host_process(event["pid"]), "cat": "privateuse1_runtime", "args": more}
 
     def _of_hardware(self, event: dict[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+        if args.get("Task Type") == kinds.MARK:
+            return {**event, "pid": kinds.device_of(event["pid"]), "cat": "gpu_user_annotation", "args": {}}
         category = kinds.task_category(str(args.get("Task Type")), event["name"])
         if category is None:
             return {**event, "cat": kinds.TASK}
