@@ -129,6 +129,57 @@ def test_everything_of_a_cuda_trace_survives_saving_and_converting(tmp_path):
     assert {key: converted[key] for key in fields} == fields
 
 
+# All that NCCL's rows tell: those of PyTorch 2.1 with kernels of NCCL 2.18, and those of 2.13 with kernels since 2.19.
+COLLECTIVE = {
+    "Collective name": "all_to_allv",
+    "In msg nelems": 4096,
+    "Out msg nelems": 5120,
+    "Group size": 4,
+    "dtype": "BFloat16",
+    "In split size": "[1024, 1024, 0, 2048]",
+    "Out split size": "[2048, 1024, 1024, 1024]",
+}
+COMMUNICATIONS = {
+    "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)": {
+        **COLLECTIVE,
+        "Process Group ID": "3",
+        "Process Group Ranks": [0, 1, 2, 3],
+        "Rank": 1,
+    },
+    "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)": {
+        **COLLECTIVE,
+        "Process Group Name": "3",
+        "Process Group Description": "mesh_ep",
+        "Process Group Ranks": "[0, 1, 2, 3]",
+        "Global rank start": 0,
+        "Global rank stride": 1,
+        "Src Rank": 2,
+        "Dst Rank": 0,
+        "Seq": 17,
+        "Is asynchronized op": True,
+        "Comms Id": 72057594037927935,
+        "Rank": 1,
+    },
+}
+
+
+@pytest.mark.parametrize("name", COMMUNICATIONS, ids=["old", "new"])
+def test_arguments_of_collectives_survive_loading_saving_and_loading(tmp_path, name):
+    arguments = COMMUNICATIONS[name]
+    path = write(tmp_path / "t.json", [*cuda_events(), kernel(name, 1400.0, 90.0, 57, 3, stream=20, **arguments)])
+    load(path).save(tmp_path / "a.mtp")
+    load(tmp_path / "a.mtp").save(tmp_path / "b.mtp")
+    for file in (path, tmp_path / "a.mtp", tmp_path / "b.mtp"):
+        profile = load(file)
+        (event,) = (event for event in profile.events() if event.name == name)
+        fields = event.event_metadata
+        assert (fields.collective_name, fields.in_msg_nelems, fields.dtype, fields.rank) == ("all_to_allv", 4096, "BFloat16", 1)
+        profile.export_chrome_trace(tmp_path / "c.json")
+        written = json.loads((tmp_path / "c.json").read_text())["traceEvents"]
+        (told,) = (each["args"] for each in written if each["name"] == name)
+        assert {key: told.get(key) for key in arguments} == arguments
+
+
 def test_a_range_on_a_device_has_no_stream_and_keeps_its_range(tmp_path):
     converted = through(write(tmp_path / "t.json", cuda_events()), tmp_path)["traceEvents"]
     by_category = {event.get("cat"): event for event in converted if event["ph"] == "X"}
