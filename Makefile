@@ -28,6 +28,9 @@ INTEROP := build/interop
 # So do the libraries that use torch.
 ECOSYSTEM := build/ecosystem
 
+# And Dask, Ray, an S3 server and HolisticTraceAnalysis, for `make ranks`.
+RANKS := build/ranks
+
 # What `make quick` runs: every op by its declaration (values, gradients, shapes, `out=`), autograd, dispatch, modules, optimizers, and
 # how a profile is recorded, kept and read. Left out is what takes minutes: second derivatives, recordings of torch, and what starts
 # processes, browsers or the Ascend simulator (command line, files, reports, imports).
@@ -105,12 +108,13 @@ fuzz-programs: $(RUN)
 attack: $(DEV)
 	$(BIN)/python tests/attack/run.py $(ATTACK_ARGS)
 
-ranks: $(DEV)
-	$(BIN)/python benchmarks/ranks.py planted --seeds 50
-	$(BIN)/python benchmarks/ranks.py clocks --seeds 10 --ranks 128
-	$(BIN)/python benchmarks/ranks.py engines --ranks 104
-	$(BIN)/python benchmarks/ranks.py cost --ranks 1000
-	$(BIN)/python benchmarks/ranks.py digests --ranks 10000
+ranks: $(RANKS)/.installed
+	$(RANKS)/venv/bin/python benchmarks/ranks.py planted --seeds 50
+	$(RANKS)/venv/bin/python benchmarks/ranks.py clocks --seeds 10 --ranks 128
+	$(RANKS)/venv/bin/python benchmarks/ranks.py engines --ranks 104
+	$(RANKS)/venv/bin/python benchmarks/ranks.py cost --ranks 1000
+	$(RANKS)/venv/bin/python benchmarks/ranks.py digests --ranks 10000
+	$(RANKS)/venv/bin/python benchmarks/ranks.py hta --ranks 32 --events 20000
 
 planted: $(DEV)
 	$(BIN)/python tests/planted/run.py $(PLANTED_ARGS)
@@ -176,6 +180,13 @@ $(DEV): pyproject.toml $(MADE)
 $(SITE): pyproject.toml $(MADE)
 	$(PIP) install --editable '.[docs]'
 	@touch $(RUN) $@
+
+# s3fs wants its own release of botocore, so moto comes after it, and with the boto3 of that release.
+$(RANKS)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(RANKS)/venv
+	$(RANKS)/venv/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[distributed,dask,ray,remote]' 'aiobotocore[boto3]'
+	$(RANKS)/venv/bin/python -m pip --quiet --disable-pip-version-check install 'aiobotocore[boto3]' moto flask flask-cors HolisticTraceAnalysis
+	@touch $@
 
 # Without npm the tests of speedscope are skipped.
 $(INTEROP)/.installed: pyproject.toml

@@ -6,6 +6,7 @@
     python benchmarks/ranks.py digests --ranks 10000   # merging of many digests
     python benchmarks/ranks.py engines --ranks 104     # the same bytes in this process, processes, Dask, Ray, MPI, s3: those
                                                        # that are installed
+    python benchmarks/ranks.py hta --ranks 16          # HolisticTraceAnalysis beside it, on the same Kineto traces
 
 `make ranks` runs them all. Times are CPU time of the process.
 """
@@ -30,7 +31,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
 from synthetic_job import MS, Faults, SyntheticJob
 
-from mindtorch_v2.profiler import ranks
+from mindtorch_v2.profiler import load, ranks
 from mindtorch_v2.profiler.ranks.digest_file import encode
 from mindtorch_v2.profiler.ranks.mapping import map_file
 from mindtorch_v2.profiler.ranks.page import export
@@ -230,13 +231,68 @@ def _s3(path: str) -> str:
         server.stop()
 
 
+def hta(args: argparse.Namespace) -> int:
+    """HolisticTraceAnalysis and this package on the same Kineto traces: memory, CPU time, and which rank is found slow."""
+    if importlib.util.find_spec("hta") is None:
+        print("HolisticTraceAnalysis: not installed")
+        return 0
+    slow = args.ranks // 2
+    with tempfile.TemporaryDirectory(prefix="ranks") as folder:
+        job = SyntheticJob(args.ranks, events=args.events, faults=Faults(slow_rank=(slow, 1.05)))
+        for rank in range(args.ranks):
+            job.save(Path(folder), range(rank, rank + 1))
+            saved = Path(folder) / f"rank{rank:05d}.mtp"
+            load(saved).export_chrome_trace(str(Path(folder) / f"rank{rank:05d}.json.gz"))
+            saved.unlink()
+        for name in ("mtprof", "hta"):
+            command = [sys.executable, __file__, "beside", "--folder", folder, "--engine", name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            print(f"{name}: {(done.stdout.strip() or done.stderr.strip()).splitlines()[-1]}", flush=True)
+        print(f"planted: rank {slow}")
+    return 0
+
+
+def beside(args: argparse.Namespace) -> int:
+    """One of the two in a process of its own."""
+    if args.engine == "mtprof":
+        answers = ranks.load(args.folder, processes=1)
+        found = f"slow ranks {[one.rank for one in answers.stragglers.slow]}"
+    else:
+        found = _hta_answers(args.folder)
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]  # HTA starts processes
+    peak = max(each.ru_maxrss for each in used) / 1024
+    spent = sum(each.ru_utime + each.ru_stime for each in used)
+    count = len(list(Path(args.folder).iterdir()))
+    print(f"{count} ranks: {spent / count:.2f} s CPU a rank with imports, peak {peak:.0f} MB; {found}")
+    return 0
+
+
+def _hta_answers(folder: str) -> str:
+    from hta.trace_analysis import TraceAnalysis
+
+    logging.disable(logging.WARNING)
+    files = {rank: str(file) for rank, file in enumerate(sorted(Path(folder).iterdir()))}
+    analysis = TraceAnalysis(trace_files=files)
+    answers = []
+    for name, ask in (
+        ("overlap", lambda: analysis.get_comm_comp_overlap(visualize=False).iloc[:, 1].tolist()[:4]),
+        ("stragglers", lambda: analysis.get_potential_stragglers(num_candidates=1)),
+    ):
+        try:
+            answers.append(f"{name} {ask()}")
+        except Exception as error:
+            answers.append(f"{name}: {type(error).__name__}: {error}")
+    return "; ".join(answers)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["planted", "clocks", "cost", "digests", "engines"])
+    parser.add_argument("what", choices=["planted", "clocks", "cost", "digests", "engines", "hta", "beside"])
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--ranks", type=int, default=64)
     parser.add_argument("--events", type=int, default=2000)
     parser.add_argument("--folder", default=None, help="of `cost`: where the recordings are, or are made")
+    parser.add_argument("--engine", choices=["mtprof", "hta"], help="of `beside`, which `hta` starts")
     args = parser.parse_args()
     return globals()[args.what](args)
 
