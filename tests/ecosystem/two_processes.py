@@ -1,6 +1,6 @@
 """Programs that libraries run on two processes, started by torchrun; the test reads what rank 0 writes down.
 
-    python -m torch.distributed.run --nproc-per-node 2 two_processes.py PROGRAM OUT
+python -m torch.distributed.run --nproc-per-node 2 two_processes.py PROGRAM OUT
 """
 
 from __future__ import annotations
