@@ -163,7 +163,9 @@ def _mismatch_message(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, A
     """torch's message for a call that no overload takes. It does not list the tensor before the dot of a method's call."""
     skipped = int(bool(args) and (only_a_method(packet) or is_method_call(packet.name, len(args) + len(kwargs))))
     types = [type_name(a) for a in args[skipped:]]
-    got = ", ".join([*types, *[""] * bool(types and kwargs)]) + "".join(f"{k}={type_name(v)}, " for k, v in kwargs.items())
+    got = ", ".join([*types, *(f"{name}={type_name(kwargs[name])}" for name in sorted(kwargs))])
+    if not types and kwargs:
+        got += ", "
     lines = [f"{packet.name}() received an invalid combination of arguments - got ({got}), but expected one of:"]
     for spec in packet:
         parts = _described(spec.schema, skipped)

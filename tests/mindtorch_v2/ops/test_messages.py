@@ -172,7 +172,7 @@ MESSAGES = {
     "a named argument": (
         lambda: torch.sum(torch.ones(3), dim="x"),
         TypeError,
-        "sum() received an invalid combination of arguments - got (Tensor, dim=str, ), but expected one of:\n"
+        "sum() received an invalid combination of arguments - got (Tensor, dim=str), but expected one of:\n"
         " * (Tensor input, *, torch.dtype dtype = None)\n"
         " * (Tensor input, tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None)\n",
     ),

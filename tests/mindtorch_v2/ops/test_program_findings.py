@@ -367,3 +367,18 @@ def test_gradients_of_an_expanded_leaf_add_up():
     for total in (0.5, 1.0):
         part.clone().backward()
         assert leaf.grad.tolist() == [total, total] and leaf.grad.stride() == (1,)
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),  # of 1.75 and -2.375 in bfloat16, with 0.1, which it does not have
+    [
+        (lambda x: torch.addcmul(x, x, x), [4.8125, 3.265625]),
+        (lambda x: torch.addcdiv(x, x, x, value=0.1), [1.8515625, -2.28125]),
+        (lambda x: torch.add(x, x, alpha=0.1), [1.921875, -2.609375]),
+        (lambda x: torch.lerp(x, x + 1, 3.1), [4.84375, 0.7265625]),
+    ],
+)
+def test_sums_with_products_round_once_in_half_precision(call, wanted):
+    x = t([1.75, -2.375], dtype=torch.bfloat16)
+    assert call(x).tolist() == wanted
+    assert call(x.half()).dtype == torch.float16

@@ -42,3 +42,10 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
         return result.astype(kind) if result.dtype.kind != "c" else result
 
     return run
+
+
+def rounded_once(compute: Callable[..., Any], out: Any, first: Any, *rest: Any) -> Any:
+    """What `compute` gives for arrays of half precision, widened, in the dtype of the first: products inside of it and the
+    numbers that it takes keep their digits until the end."""
+    result = compute(_widened(first), *map(_widened, rest)).astype(first.dtype)
+    return result if out is None else np.positive(result, out)  # which broadcasts no target, as copyto would

@@ -19,6 +19,7 @@ from ..._dispatch.registry import aten, composite, op
 from .._support.blockwise import BLOCK, in_blocks, splits
 from .._support.common import no_kernel, scalar_name
 from .._support.flops import per_element
+from .._support.half import is_half, rounded_once
 from .._support.numbers import MOST, number_of
 from .._support.out_rules import real_like_self
 
@@ -108,6 +109,13 @@ def _times(other, alpha, dtype):
     return np.multiply(other, number_of(alpha, dtype))
 
 
+def _half_sum(combine, self, other, alpha, out):
+    """A sum with a factor that is rounded to half precision, as torch does it, while its product is not."""
+    if alpha.__class__ is float:
+        alpha = float(self.dtype.type(alpha))
+    return rounded_once(lambda self, other: combine(self, _times(other, alpha, self.dtype)), out, self, other)
+
+
 @op(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     deprecated=("self alpha other",),
@@ -125,6 +133,8 @@ def add(self, other, alpha, out=None):
     tensor([21, 42])
     """
     if alpha is not _ONE:
+        if is_half(self.dtype):
+            return _half_sum(np.add, self, other, alpha, out)
         other = _times(other, alpha, self.dtype)
     return np.add(self, other, out)
 
@@ -158,6 +168,8 @@ def sub(self, other, alpha, out=None):
     tensor([ 8, 16])
     """
     if alpha is not _ONE:
+        if is_half(self.dtype):
+            return _half_sum(np.subtract, self, other, alpha, out)
         other = _times(other, alpha, self.dtype)
     try:
         return np.subtract(self, other, out)
@@ -657,6 +669,8 @@ def addcmul(self, tensor1, tensor2, value, out=None):
 
 def _plus_scaled(combine, self, tensor1, tensor2, value, out):
     """self + value * combine(tensor1, tensor2), block by block where the arrays are large."""
+    if is_half(self.dtype):
+        return rounded_once(lambda *arrays: _plus_scaled(combine, *arrays, value, None), out, self, tensor1, tensor2)
     if self.size > BLOCK and self.dtype.kind == "f" and splits(self, tensor1, tensor2, out):
         factor = None if value == 1 else fitting_number(value, self.dtype)
         result = np.empty(self.shape, self.dtype) if out is None else out
@@ -763,6 +777,8 @@ def lerp(self, end, weight, out=None):
     """
     if self.dtype.kind in "iub":
         raise TypeError("integers have nothing between them")
+    if is_half(self.dtype):
+        return rounded_once(lambda self, end: _interpolated(self, end, number(weight, self.dtype), None), out, self, end)
     return _interpolated(self, end, number(weight, self.dtype), out)
 
 
@@ -782,6 +798,8 @@ lerp.vjp(self=lambda g, weight: g * (1 - conj(weight)), end=lambda g, weight: g 
 def lerp_tensor(self, end, weight, out=None):
     if self.dtype.kind in "iub":
         raise TypeError("integers have nothing between them")
+    if is_half(self.dtype):
+        return rounded_once(lambda *arrays: _interpolated(*arrays, None), out, self, end, weight)
     return _interpolated(self, end, weight, out)
 
 
