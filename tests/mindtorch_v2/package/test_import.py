@@ -111,6 +111,7 @@ def test_a_first_profile_loads_no_heavy_modules() -> None:
         "asyncio",
         "html",
         "multiprocessing",
+        "numpy.ma",
         "numpy.random",
         "orjson",
         "shutil",

@@ -16,6 +16,7 @@ from ..recording.asyncio_lanes import Turns, lane_at
 from ..recording.module_calls import ModuleInfo, module_path
 from ..recording.op_inputs import decode
 from ..store import tree
+from ..store.distinct import distinct_values
 from ..store.store import EventStore, InputInfo, RowDetails, ThreadInfo
 from .flops import flops_of
 from .python_rows import PythonRows
@@ -189,7 +190,7 @@ def task_lanes(
     for at, names in enumerate(tasks):
         if names is None:
             continue
-        for number in np.unique(lane[(lane > 0) & (tid == at)]).tolist():
+        for number in distinct_values(lane[(lane > 0) & (tid == at)]).tolist():
             lanes[at, number] = len(threads)
             tid[(lane == number) & (tid == at)] = len(threads)
             threads.append(ThreadInfo(_FIRST_TASK + number, f"{threads[at].name}: {names[number]}"))

@@ -7,6 +7,7 @@ import numpy as np
 from ..._dispatch import observer
 from ..recording.op_facts import flop_formula
 from ..store import tree
+from ..store.distinct import distinct_values
 from ..store.store import EventStore, InputInfo
 
 
@@ -16,14 +17,14 @@ def ops_without_formula(store: EventStore) -> list[str]:
     Most of them do no arithmetic: views, copies, comparisons. An op that leaves its work to other ops is not among
     them: those are counted.
     """
-    called = np.unique(store.op[store.op >= 0])
+    called = distinct_values(store.op[store.op >= 0])
     counted = [op for op in called.tolist() if flop_formula(op) is not None]
     leaf = store.op >= 0
     inner = store.parent[leaf]
     leaf[inner[inner >= 0]] = False
     # What an op with a formula has others do is in its count already.
     within = tree.nearest_ancestor(store.parent, np.isin(store.op, counted)) >= 0
-    rest = np.unique(store.op[leaf & ~within])
+    rest = distinct_values(store.op[leaf & ~within])
     return sorted({observer.op_names[op] for op in rest.tolist() if op not in counted})
 
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..store.distinct import distinct_values
+
 Bytes = NDArray[np.uint8]
 
 
@@ -191,7 +193,7 @@ class Texts:
             return picked([self[key] for key in distinct.tolist()], which)
         places = self._places.take(numbers)
         if len(places) and places.min() < 0:
-            for key in np.unique(numbers[places < 0]).tolist():
+            for key in distinct_values(numbers[places < 0]).tolist():
                 self[key]
                 self._places[key] = self._place_of[key]
             places = self._places.take(numbers)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..._dispatch import observer
 from .._io.strict_json import dumps
 from ..store.categories import categories
+from ..store.distinct import distinct_values
 from ..store.store import EventStore
 from ._lines import Piece, interleaved, lines, number, picked, text, thousandths
 from .row_details import DetailTexts
@@ -41,8 +42,8 @@ class DeviceLanes:
         self._idents = np.array([thread.ident for thread in store.threads], np.int64)
         # A device without a recorded number is the first.
         self.device = np.maximum(store.device_index, 0)
-        self.indices: list[int] = np.unique(self.device[self.on_device]).tolist()
-        self.lanes = np.unique(store.tid[self.on_device])
+        self.indices: list[int] = distinct_values(self.device[self.on_device]).tolist()
+        self.lanes = distinct_values(store.tid[self.on_device])
         self._kinds = (*categories(store)[0], *categories(store)[1])  # of the host, then of devices
         self._details = DetailTexts(store.row_details, len(self._kinds), _OWN_ARGUMENTS)
 
@@ -55,7 +56,7 @@ class DeviceLanes:
             yield "process_name", device, 0, {"name": "python"}
             yield "process_labels", device, 0, {"labels": f"{kind} {device}"}
             yield "process_sort_index", device, 0, {"sort_index": _AFTER_ALL_PIDS + device}
-            for stream in sorted(store.threads[tid] for tid in np.unique(store.tid[rows]).tolist()):
+            for stream in sorted(store.threads[tid] for tid in distinct_values(store.tid[rows]).tolist()):
                 yield "thread_name", device, stream.ident, {"name": stream.name}
                 yield "thread_sort_index", device, stream.ident, {"sort_index": stream.ident}
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .._io.files import write_file
 from .._io.stack_lines import stack_frame
 from ..store import tree
+from ..store.distinct import distinct_values
 from ..store.store import EventStore
 
 METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total")
@@ -47,7 +48,7 @@ def export(
 def _lines(store: EventStore, nanoseconds: NDArray[np.int64]) -> Iterator[bytes]:
     stacks, python = store.call_stack, store.is_python
     events = np.flatnonzero((nanoseconds >= _MICROSECOND) & (stacks >= 0) & ~python)
-    texts = {at: collapsed(store.stacks[at]) for at in np.unique(stacks[events]).tolist()}
+    texts = {at: collapsed(store.stacks[at]) for at in distinct_values(stacks[events]).tolist()}
     for at, spent in zip(stacks[events].tolist(), (nanoseconds[events] // _MICROSECOND).tolist(), strict=True):
         if texts[at]:
             yield _line(texts[at], spent)

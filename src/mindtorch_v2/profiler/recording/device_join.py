@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
+from ..store.distinct import distinct_values
 
 Times = NDArray[np.int64]
 _SHIFT_TOLD_NS = 100_000
@@ -125,7 +126,7 @@ def _launch_around(launched: Sequence[Launched], thread: Times, middle: Times) -
     threads = np.array([each.launch.thread for each in launched], np.int64)
     began = np.array([each.launch.began for each in launched], np.int64)
     returned = np.array([each.returned for each in launched], np.int64)
-    for one in np.unique(thread).tolist():
+    for one in distinct_values(thread).tolist():
         own = np.flatnonzero(threads == one)
         if not len(own):
             continue

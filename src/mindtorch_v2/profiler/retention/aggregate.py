@@ -17,6 +17,7 @@ from ..assembly import freeze
 from ..assembly.clock_order import ClockOrder, loss
 from ..recording.recorder import SPAN_BASE, Recorder, ThreadRecording, recorders_by_thread, recorders_lock
 from ..store.derived import display_name
+from ..store.distinct import distinct_values
 from ..store.store import HIDDEN_NAMES, EventStore, RowDetails
 from ..views.event_factory import flat_shapes
 from .base import RetentionPolicy
@@ -194,7 +195,7 @@ class _Thread:
 def _foreign_rows(columns: dict[str, NDArray[np.int64]], tables: _Names) -> Rows:
     """Rows of another process as columns for Folding."""
     count = len(columns["start"])
-    infos = np.unique(columns["shapes"][columns["shapes"] >= 0]).tolist()
+    infos = distinct_values(columns["shapes"][columns["shapes"] >= 0]).tolist()
     shapes = np.full(max(infos, default=-1) + 2, -1, np.int64)
     for info in infos:
         shapes[info] = tables.shape(info)
@@ -263,7 +264,7 @@ class _Sums:
         self._steps.add(group, rows["step"], duration)
         np.add.at(self._self_ns, group, self_ns)
         np.add.at(self._flops, group, rows["flops"])
-        new = np.unique(rows["step"][rows["step"] > self._last_step])
+        new = distinct_values(rows["step"][rows["step"] > self._last_step])
         self._step_count += len(new)
         self._last_step = int(new[-1]) if len(new) else self._last_step
 

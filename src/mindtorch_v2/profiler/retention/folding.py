@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from ..store import tree
+from ..store.distinct import distinct_values
 
 Numbers = NDArray[np.int64]
 Rows = dict[str, Numbers]  # COLUMNS, in the order in which the rows ended
@@ -75,7 +76,7 @@ class Folding:
             remainders = {"start": start[remains], "end": end[remains], "subtract": amounts[remains], "count": numbers[remains]}
             bounds = np.concatenate([open_ranges, self._pending["start"]])
             self._remainders = (
-                remainders if len(remainders["start"]) <= _MOST_REMAINDERS else _merged(remainders, np.unique(bounds))
+                remainders if len(remainders["start"]) <= _MOST_REMAINDERS else _merged(remainders, distinct_values(bounds))
             )
         return counted
 

@@ -14,6 +14,7 @@ from ..._dispatch import observer
 from ..recording import allocations
 from ..recording.recorder import Recorder, ThreadRecording, recorders_lock
 from ..recording.tensor_notes import TOUCH_WIDTH
+from ..store.distinct import distinct_values
 from .base import RetentionPolicy
 from .drain import Table, pop_rows
 
@@ -164,7 +165,7 @@ class Ring(RetentionPolicy):
             _cut(recorder.memory.rows[recording.ident], allocations.WIDTH, until)
         steps = [number for (_, kind), number in list(recording.spans.items()) if kind == observer.STEP]
         if len(steps) > _BLOCKS:
-            in_use = {number for table in recording.compacted for number in np.unique(table[:, 0]).tolist()}
+            in_use = {number for table in recording.compacted for number in distinct_values(table[:, 0]).tolist()}
             recording.spans.forget({number for number in steps[:-2] if number not in in_use})
 
     def _trim_marks(self, recorder: Recorder) -> None:

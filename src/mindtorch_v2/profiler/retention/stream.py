@@ -35,6 +35,7 @@ from ..formats.saved_file.layout import (
 from ..formats.saved_file.reader import read_part
 from ..recording.python_calls.stream import WIDTH, Called, CallSegmentPart
 from ..recording.recorder import ForeignRows, Recorder
+from ..store.distinct import distinct_values
 from ..store.store import OPTIONAL, EventStore, StorageNotes, ThreadInfo
 from .base import RecordingWindow, RetentionPolicy
 from .drain import Drained, MemoryDrain, Table, drain_threads
@@ -266,7 +267,7 @@ class Stream(RetentionPolicy):
     def _numbers_by_ident(self, memory: Table) -> dict[int, int]:
         """The number of each thread by the operating system's id, threads that allocated and ran no op included."""
         numbers = {info.ident: number for info, number in self._threads.items()}
-        for ident in np.unique(memory[:, 0]).tolist():
+        for ident in distinct_values(memory[:, 0]).tolist():
             if ident not in numbers:
                 numbers[ident] = self._number_of(ThreadInfo(ident, f"thread {ident}"))
         return numbers

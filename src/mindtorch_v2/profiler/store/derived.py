@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from . import tree
+from .distinct import distinct_values
 
 STEP_PREFIX = "ProfilerStep#"
 OPTIMIZER_STEP = "Optimizer.step#"
@@ -99,7 +100,7 @@ class DerivedColumns:
         """Where rows end in the call tree: at their own ends, unless they overlap a step partially (`tree.beside_steps`)."""
         is_step = (self.kind == observer.STEP) & (self.device_type == 0)
         end = self.end
-        for thread in np.unique(self.tid[is_step]):
+        for thread in distinct_values(self.tid[is_step]):
             rows = np.flatnonzero(self.host_tid == thread)
             nested = tree.beside_steps(self.start[rows], self.end[rows], is_step[rows])
             if nested is not None:

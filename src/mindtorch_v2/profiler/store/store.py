@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..._dispatch import observer
 from . import tree
 from .derived import DerivedColumns
+from .distinct import distinct_values
 
 MEMORY_EVENT_NAME = "[memory]"
 IntType = type[np.int8] | type[np.int32] | type[np.int64]
@@ -460,7 +461,7 @@ def _memory_columns(columns: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]
     if "mem_total" not in columns:
         total = np.zeros(len(order), np.int64)
         devices = ordered["mem_device_type"].astype(np.int64) << 32 | ordered["mem_device_index"].astype(np.uint32)
-        for device in np.unique(devices):
+        for device in distinct_values(devices):
             total[devices == device] = np.cumsum(ordered["mem_bytes"][devices == device])
         ordered["mem_total"] = total
     return ordered

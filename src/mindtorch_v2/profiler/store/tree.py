@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .distinct import distinct_values
+
 _BLOCK = 1 << 16
 Rows = NDArray[np.intp]
 Times = NDArray[np.int64] | NDArray[np.float64]
@@ -40,7 +42,7 @@ def parents(tid: NDArray[np.int32], start: Times, end: Times) -> NDArray[np.int3
     if n and (tid[0] == tid).all():
         return _parents_of_one_thread(start, end)
     parent = np.full(n, -1, np.int32)
-    for thread in np.unique(tid):
+    for thread in distinct_values(tid):
         rows = np.flatnonzero(tid == thread).astype(np.int32)
         local = _parents_of_one_thread(start[rows], end[rows])
         inner = local >= 0
@@ -178,7 +180,7 @@ def enclosing(
     innermost = np.full(len(at), -1, np.int32)
     if not len(start):
         return innermost
-    for thread in np.unique(at_tid):
+    for thread in distinct_values(at_tid):
         moments = np.flatnonzero(at_tid == thread)
         rows = np.flatnonzero(tid == thread)
         latest = np.searchsorted(start[rows], at[moments], side="right") - 1

@@ -15,6 +15,7 @@ from ..exporters.stacks import export_rows
 from ..exporters.table import Summary, build_table, text_width
 from ..recording.op_facts import counted_by_torch
 from ..store import tree
+from ..store.distinct import distinct_values
 from ..store.store import EventStore
 from . import averages, event_copies
 from .averages import FunctionEventAvg
@@ -378,7 +379,7 @@ def _summary(rows: EventFactory) -> Summary:
     memory = len(store.mem_time) > 0
 
     def widest(column: Any, texts: Callable[[int], Iterable[str]], none: int) -> int:
-        used = np.unique(column)
+        used = distinct_values(column)
         return max((text_width(text) for at in used[used >= 0].tolist() for text in texts(at)), default=none)
 
     counted = store.flops > 0
@@ -392,7 +393,7 @@ def _summary(rows: EventFactory) -> Summary:
         shapes_width=widest(store.shapes, lambda at: [str(shapes)] if (shapes := _shapes(store, at)) else [], 0),
         source_width=widest(store.call_stack, lambda at: store.stacks[at], -1),
         has_overloads=bool(store.options.get("capture_overload_names"))
-        and any(store.overloads[at] for at in np.unique(store.op[store.op >= 0]).tolist()),
+        and any(store.overloads[at] for at in distinct_values(store.op[store.op >= 0]).tolist()),
         has_device_time=device and bool((store.self_device_ns > 0).any()),
         has_device_memory=memory and bool((store.self_device_bytes > 0).any()),
         least_flops=least,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mindtorch_v2._dispatch import observer
+from mindtorch_v2.profiler.store.distinct import distinct_values
 from mindtorch_v2.profiler.store.store import EventStore, ThreadInfo
 
 
@@ -257,3 +258,9 @@ def test_many_rows_of_many_threads_in_any_order():
     assert (store.tid[inner] == store.tid[above]).all()
     assert (store.start[above] <= store.start[inner]).all()
     assert (store.end[inner] <= store.end[above]).all()
+
+
+@pytest.mark.parametrize("values", [[], [3], [2, 2, 2], [5, -1, 5, 0, -1], [[4, 1], [1, 4]]])
+def test_distinct_values(values):
+    column = np.array(values, np.int64)
+    assert distinct_values(column).tolist() == sorted(set(column.ravel().tolist()))
