@@ -32,6 +32,10 @@ from stored import Stored, store
 
 HERE = Path(__file__).resolve().parent
 PAGE = os.sysconf("SC_PAGE_SIZE")
+COMPILE = """
+import compileall, importlib.util, sys
+compileall.compile_dir(importlib.util.find_spec(sys.argv[1]).submodule_search_locations[0], quiet=2)
+"""
 
 
 class Side:
@@ -49,6 +53,10 @@ class Side:
         self.reply, reply_w = os.pipe()
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the worker
         env = dict(os.environ, BENCH_CLOCK=self.clock, PYTHONHASHSEED="0")
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        if self.threads is None:
+            # As pip leaves a package: without bytecode, every fresh process would compile its sources, on one side only.
+            subprocess.run([self.python, "-c", COMPILE, self.module], env=env, stdout=subprocess.DEVNULL, check=False)
         for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "VECLIB_MAXIMUM"):
             env[name + "_NUM_THREADS"] = str(threads)
         self.proc = subprocess.Popen(
