@@ -17,12 +17,21 @@ os.environ["MTPROF_CACHE"] = "off"  # commands that tests run leave nothing in t
 BACKEND, DRIVER = "mindtorch_v2._backends.npu.backend", "mindtorch_v2._backends.npu.driver"
 
 
-@pytest.fixture(autouse=True)
-def _npu_for_its_own_tests_only(request, monkeypatch):
-    """A process keeps the driver it has loaded; tests that are not marked `npu` see a machine without one."""
-    if request.node.get_closest_marker("npu") is not None:
-        return
-    monkeypatch.delenv("MINDTORCH_NPU_LIBRARY", raising=False)  # nor for the processes they start
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    """A process keeps the driver it has loaded; tests that are not marked `npu` see a machine without one.
+
+    So do their fixtures, also those that are set up once for a module.
+    """
+    if item.get_closest_marker("npu") is not None:
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        _hide_npu(patch)
+        return (yield)
+
+
+def _hide_npu(patch):
+    patch.delenv("MINDTORCH_NPU_LIBRARY", raising=False)  # nor for the processes they start
     driver = sys.modules.get(DRIVER)
     if driver is None or driver._driver is None:
         return
@@ -30,8 +39,8 @@ def _npu_for_its_own_tests_only(request, monkeypatch):
     from mindtorch_v2._core import device
     from mindtorch_v2._dispatch import backends
 
-    monkeypatch.setattr(driver, "_driver", None)
-    monkeypatch.setattr(driver, "_reason", DriverNotFoundError("hidden from this test"))
-    monkeypatch.delitem(sys.modules, BACKEND, raising=False)
-    monkeypatch.delitem(backends.loaded, "npu", raising=False)
-    monkeypatch.setattr(device, "_accelerator", None)
+    patch.setattr(driver, "_driver", None)
+    patch.setattr(driver, "_reason", DriverNotFoundError("hidden from this test"))
+    patch.delitem(sys.modules, BACKEND, raising=False)
+    patch.delitem(backends.loaded, "npu", raising=False)
+    patch.setattr(device, "_accelerator", None)

@@ -104,7 +104,11 @@ def test_trace_has_lanes_and_arrows(npu, tmp_path):
         assert kernel["tid"] == kernel["args"]["stream"]
         assert calls[kernel["args"]["correlation"]]["ts"] <= kernel["ts"]
     arrows = [e for e in events if e.get("cat") == "ac2g"]
-    assert {e["ph"] for e in arrows} == {"s", "f"}
+    starts, ends = ({e["id"]: (e["pid"], e["tid"], e["ts"]) for e in arrows if e["ph"] == phase} for phase in "sf")
+    assert len(arrows) == 2 * len(starts) and starts.keys() == ends.keys()  # every arrow has one of each
+    work = [*kernels, *(e for e in events if e.get("cat") in ("gpu_memcpy", "gpu_memset"))]
+    assert {(e["pid"], e["tid"], e["ts"]) for e in calls.values()} >= set(starts.values())
+    assert {(e["pid"], e["tid"], e["ts"]) for e in work} >= set(ends.values())
     copies = [e for e in events if e.get("cat") == "gpu_memcpy"]
     assert all({"device", "stream", "correlation", "bytes"} <= e["args"].keys() for e in copies)
     assert all(e["args"]["memory bandwidth (GB/s)"] > 0 for e in copies if e["dur"])

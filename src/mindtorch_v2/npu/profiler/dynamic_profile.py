@@ -14,12 +14,12 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import sys
 import threading
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from ...profiler.live.environment import follow_variable
 from . import config_file
 from .config_file import Request
 from .profiler import profile, tensorboard_trace_handler
@@ -171,18 +171,12 @@ def _ready(name: str) -> _DynamicProfile:
 
 
 def follow(folder: str) -> None:
-    """What PROF_CONFIG_PATH asks for: init(), and a step after each step() of an optimizer. What fails is a warning.
+    """What PROF_CONFIG_PATH asks for: init(), and a step after each step() of an optimizer."""
+    follow_variable(VARIABLE, folder, _init_with_optimizers)
 
-    Workers of `multiprocessing` follow nothing: the variable is about the program's main process.
-    """
-    processes = sys.modules.get("multiprocessing.process")
-    if processes is not None and processes.parent_process() is not None:
-        return
+
+def _init_with_optimizers(folder: str) -> None:
     from ...optim.optimizer import call_after_steps  # here, because few processes are started so
 
-    try:
-        init(folder)
-    except OSError as error:
-        warnings.warn(f"{VARIABLE}={folder!r}: {error}", RuntimeWarning, stacklevel=2)
-        return
+    init(folder)
     call_after_steps(step)

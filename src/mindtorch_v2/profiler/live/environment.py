@@ -44,17 +44,22 @@ def disarm() -> None:
 
 
 def open_from(words: str) -> None:
-    """Open what the value of MTPROF asks for; what cannot be opened is a warning.
+    """Open what the value of MTPROF asks for."""
+    follow_variable(VARIABLE, words, _open)
 
-    Workers of `multiprocessing` open nothing: the variable is about the program's main process.
+
+def follow_variable(name: str, value: str, follow: Callable[[str], None]) -> None:
+    """Do what a variable of the environment asks for; what cannot be done is a warning, and the program runs on.
+
+    Workers of `multiprocessing` do nothing: such a variable is about the program's main process.
     """
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         return
     try:
-        _open(words)
+        follow(value)
     except (OSError, ValueError, NotImplementedError) as error:
-        warnings.warn(f"{VARIABLE}={words!r}: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{name}={value!r}: {error}", RuntimeWarning, stacklevel=3)
 
 
 def close() -> None:
