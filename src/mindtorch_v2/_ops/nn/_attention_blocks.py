@@ -19,6 +19,10 @@ _BLOCK = 1 << 16
 # With a causal mask a block has so few rows: the keys after its last row are left out of the products.
 _CAUSAL_ROWS = 64
 
+# Up to so many keys whole scores are multiplied by a triangle of ones and zeros, one run of memory for all rows of a head.
+# Of more keys, only those that some row does not attend to: a run for each row.
+_FEW_KEYS = 512
+
 Heads = tuple[slice, slice]  # samples, heads of the key
 
 
@@ -65,8 +69,9 @@ def _rows(length: int, step: int, width: int, is_causal: bool) -> list[tuple[sli
 def _drop_future(weights: np.ndarray, first: int) -> None:
     """Set the weights of keys that come after their query to 0; the rows begin with row `first`."""
     length, width = weights.shape[-2:]
-    begin = min(first + 1, width)  # the columns before are allowed to all rows
-    if begin < width:
+    allowed = min(first + 1, width)  # the columns before are allowed to all rows
+    begin = 0 if width <= _FEW_KEYS else allowed
+    if allowed < width:
         part = weights[..., begin:]
         np.multiply(part, _lower_triangle(length, width - begin, first - begin, weights.dtype), part)
 

@@ -215,11 +215,12 @@ def _(
 def _slopes(kept):
     """For all steps: the derivatives of c and h by each gate's input, and of h by c."""
     slopes = np.empty_like(kept.gates)
-    i, f, g, o = (kept.gates[:, k] for k in range(4))
+    i, g, o = (kept.gates[:, k] for k in (0, 2, 3))
     si, sf, sg, so = (slopes[:, k] for k in range(4))
-    for gate, slope, factor in ((i, si, g), (f, sf, kept.cells[:-1]), (o, so, kept.squashed)):
-        np.subtract(1, gate, slope)
-        np.multiply(slope, gate, slope)
+    # Of all gates at once, although it is not the slope of g: that takes less time than three gates one by one.
+    np.subtract(1, kept.gates, slopes)
+    np.multiply(slopes, kept.gates, slopes)
+    for slope, factor in ((si, g), (sf, kept.cells[:-1]), (so, kept.squashed)):
         np.multiply(slope, factor, slope)
     np.multiply(g, g, sg)
     np.subtract(1, sg, sg)
