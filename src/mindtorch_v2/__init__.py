@@ -30,7 +30,13 @@ from ._core.memory_format import (
     layout,
     legacy_contiguous_format,
     memory_format,
+    per_channel_affine,
+    per_channel_affine_float_qparams,
+    per_channel_symmetric,
+    per_tensor_affine,
+    per_tensor_symmetric,
     preserve_format,
+    qscheme,
     sparse_coo,
     strided,
 )

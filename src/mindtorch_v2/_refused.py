@@ -59,22 +59,22 @@ _DYNAMIC_LAYERS = (
 )
 _QUANTIZE = Refused(
     _QUANTIZED,
-    "add_quant_dequant convert convert_dynamic_jit convert_jit default_eval_fn disable_fake_quant disable_observer "
-    "enable_fake_quant enable_observer fuse_conv_bn fuse_conv_bn_relu fuse_linear_bn fuse_modules fuse_modules_qat "
-    "get_default_compare_output_module_list get_default_dynamic_quant_module_mappings get_default_qat_module_mappings "
-    "get_default_qat_qconfig get_default_qat_qconfig_mapping get_default_qconfig get_default_qconfig_mapping "
-    "get_default_qconfig_propagation_list get_default_static_quant_module_mappings get_fuser_method "
-    "get_observer_state_dict get_quantized_operator get_static_quant_module_class load_observer_state_dict prepare "
-    "prepare_dynamic_jit prepare_jit prepare_qat propagate_qconfig_ quantize quantize_dynamic quantize_dynamic_jit "
-    "quantize_jit quantize_qat swap_module default_observer default_weight_observer default_per_channel_weight_observer "
-    "default_fake_quant default_weight_fake_quant default_per_channel_weight_fake_quant default_histogram_observer "
+    "add_quant_dequant convert convert_dynamic_jit convert_jit default_eval_fn fuse_conv_bn fuse_conv_bn_relu "
+    "fuse_linear_bn fuse_modules fuse_modules_qat get_default_compare_output_module_list "
+    "get_default_dynamic_quant_module_mappings get_default_qat_module_mappings get_default_qat_qconfig "
+    "get_default_qat_qconfig_mapping get_default_qconfig_mapping get_default_qconfig_propagation_list "
+    "get_default_static_quant_module_mappings get_fuser_method get_observer_state_dict get_quantized_operator "
+    "get_static_quant_module_class load_observer_state_dict prepare prepare_dynamic_jit prepare_jit prepare_qat "
+    "propagate_qconfig_ quantize quantize_dynamic quantize_dynamic_jit quantize_jit quantize_qat swap_module "
     "default_dynamic_quant_observer",
-    "FakeQuantize FakeQuantizeBase FixedQParamsFakeQuantize FixedQParamsObserver FusedMovingAvgObsFakeQuantize "
-    "HistogramObserver MinMaxObserver MovingAverageMinMaxObserver MovingAveragePerChannelMinMaxObserver NoopObserver "
-    "ObserverBase PerChannelMinMaxObserver PlaceholderObserver QConfig QConfigMapping QuantType RecordingObserver "
-    "ReuseInputObserver default_debug_observer default_placeholder_observer",
-    "ao.quantization.stubs",
-    "DeQuantStub QuantStub QuantWrapper",
+    "FixedQParamsFakeQuantize FixedQParamsObserver FusedMovingAvgObsFakeQuantize NoopObserver PlaceholderObserver "
+    "QConfigMapping QuantType RecordingObserver ReuseInputObserver default_debug_observer default_placeholder_observer",
+    "ao.quantization._supported",
+    "DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver MovingAverageMinMaxObserver "
+    "MovingAveragePerChannelMinMaxObserver ObserverBase PerChannelMinMaxObserver QConfig QuantStub QuantWrapper "
+    "UniformQuantizationObserverBase default_fake_quant default_histogram_observer default_observer "
+    "default_per_channel_weight_fake_quant default_per_channel_weight_observer default_weight_fake_quant "
+    "default_weight_observer disable_fake_quant disable_observer enable_fake_quant enable_observer get_default_qconfig",
     "fake_quantize observer qconfig qconfig_mapping quantize_fx",
 )
 # Its modules have all of its names: which of them torch has where makes no difference.
@@ -130,7 +130,7 @@ MODULES = {
     "ao.nn.intrinsic": Refused(_QUANTIZED, classes=_FUSED, modules="qat quantized"),
     "ao.nn.intrinsic.qat": Refused(_QUANTIZED, "freeze_bn_stats update_bn_stats", _FUSED_QAT),
     "ao.nn.intrinsic.quantized": Refused(_QUANTIZED, classes=_FUSED_QUANTIZED),
-    "ao.nn.qat": Refused(_QUANTIZED, classes="Conv1d Conv2d Conv3d Embedding EmbeddingBag Linear"),
+    "ao.nn.qat": Refused(_QUANTIZED, classes="Conv1d Conv2d Conv3d Embedding EmbeddingBag", home="ao._qat", same="Linear"),
     "ao.nn.quantizable": Refused(_QUANTIZED, classes="LSTM LSTMCell MultiheadAttention"),
     "ao.nn.quantized": Refused(
         _QUANTIZED, classes=_QUANTIZED_LAYERS, home="nn.quantized.functional_modules", same="FloatFunctional", modules="dynamic"
@@ -152,7 +152,6 @@ MODULES = {
     "cuda.graphs": Refused(
         _CUDA, home="cuda", same="CUDAGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables"
     ),
-    "cuda.jiterator": Refused(_CUDA, "_create_jit_fn _create_multi_output_jit_fn"),
     "cuda.memory": Refused(
         _CUDA,
         home="cuda",

@@ -455,7 +455,8 @@ class iinfo(_Limits):
         if type is bool_:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         bits = type.itemsize * 8
-        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if type.is_signed else (0, (1 << bits) - 1)
+        signed = not type.name.startswith("quint") if type in QUANTIZED.values() else type.is_signed
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
         self._fill(bits=bits, dtype=type.name, max=high, min=low)
 
     def __repr__(self) -> str:

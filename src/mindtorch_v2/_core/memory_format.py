@@ -1,4 +1,4 @@
-"""Memory formats (how dimensions are ordered in memory) and layouts (how a tensor stores its elements)."""
+"""Memory formats (the order of dims in memory), layouts (how a tensor stores its elements) and schemes of quantization."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ class layout(_Named):
     __slots__ = ()
 
 
+class qscheme(_Named):
+    """To what scales and zero points belong, and where zero lies, when numbers are mapped to a few integers."""
+
+    __module__ = "mindtorch_v2"
+
+    __slots__ = ()
+
+
 def _declare(kind: type[_Kind], name: str) -> _Kind:
     value: _Kind = object.__new__(kind)
     object.__setattr__(value, "_name", name)
@@ -60,3 +68,9 @@ sparse_bsr: layout = _declare(layout, "sparse_bsr")
 sparse_bsc: layout = _declare(layout, "sparse_bsc")
 jagged: layout = _declare(layout, "jagged")
 _mkldnn: layout = _declare(layout, "_mkldnn")
+
+per_tensor_affine: qscheme = _declare(qscheme, "per_tensor_affine")
+per_tensor_symmetric: qscheme = _declare(qscheme, "per_tensor_symmetric")
+per_channel_affine: qscheme = _declare(qscheme, "per_channel_affine")
+per_channel_symmetric: qscheme = _declare(qscheme, "per_channel_symmetric")
+per_channel_affine_float_qparams: qscheme = _declare(qscheme, "per_channel_affine_float_qparams")

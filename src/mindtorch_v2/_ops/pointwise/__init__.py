@@ -1,3 +1,3 @@
 """Element by element: arithmetic, comparison, bits, bounds, rounding and powers."""
 
-from . import arithmetic, bitwise, clamping, comparison, powers, rounding, scalar_forms
+from . import arithmetic, bitwise, clamping, comparison, fake_quantize, powers, rounding, scalar_forms
