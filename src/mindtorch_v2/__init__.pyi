@@ -100,7 +100,13 @@ from ._core.memory_format import layout as layout
 from ._core.memory_format import legacy_contiguous_format as legacy_contiguous_format
 from ._core.memory_format import memory_format as _memory_format
 from ._core.memory_format import memory_format as memory_format
+from ._core.memory_format import per_channel_affine as per_channel_affine
+from ._core.memory_format import per_channel_affine_float_qparams as per_channel_affine_float_qparams
+from ._core.memory_format import per_channel_symmetric as per_channel_symmetric
+from ._core.memory_format import per_tensor_affine as per_tensor_affine
+from ._core.memory_format import per_tensor_symmetric as per_tensor_symmetric
 from ._core.memory_format import preserve_format as preserve_format
+from ._core.memory_format import qscheme as qscheme
 from ._core.memory_format import sparse_bsc as sparse_bsc
 from ._core.memory_format import sparse_bsr as sparse_bsr
 from ._core.memory_format import sparse_coo as sparse_coo
@@ -1098,6 +1104,17 @@ def eye(
     pin_memory: _bool | None = None,
     out: Tensor | None = None,
     requires_grad: _bool = False,
+) -> Tensor: ...
+def fake_quantize_per_channel_affine(
+    input: Tensor, scale: Tensor, zero_point: Tensor, axis: _int, quant_min: _int, quant_max: _int
+) -> Tensor: ...
+@overload
+def fake_quantize_per_tensor_affine(
+    input: Tensor, scale: _float, zero_point: _int, quant_min: _int, quant_max: _int
+) -> Tensor: ...
+@overload
+def fake_quantize_per_tensor_affine(
+    input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: _int, quant_max: _int
 ) -> Tensor: ...
 def feature_alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def feature_alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor: ...
@@ -4626,6 +4643,8 @@ __all__ = [
     "expm1_",
     "exponential_",
     "eye",
+    "fake_quantize_per_channel_affine",
+    "fake_quantize_per_tensor_affine",
     "feature_alpha_dropout",
     "feature_alpha_dropout_",
     "feature_dropout",
@@ -5064,6 +5083,11 @@ __all__ = [
     "pairwise_distance",
     "pca_lowrank",
     "pdist",
+    "per_channel_affine",
+    "per_channel_affine_float_qparams",
+    "per_channel_symmetric",
+    "per_tensor_affine",
+    "per_tensor_symmetric",
     "permute",
     "permute_copy",
     "pi",
@@ -5088,6 +5112,7 @@ __all__ = [
     "qint8",
     "qint32",
     "qr",
+    "qscheme",
     "quantile",
     "quint2x4",
     "quint4x2",

@@ -5,6 +5,10 @@ from typing import NamedTuple
 
 from ._core.tensor import Tensor
 
+class _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(NamedTuple):
+    output: Tensor
+    mask: Tensor
+
 class _linalg_det(NamedTuple):
     result: Tensor
     LU: Tensor
@@ -56,6 +60,14 @@ class cummax(NamedTuple):
 class cummin(NamedTuple):
     values: Tensor
     indices: Tensor
+
+class fake_quantize_per_channel_affine_cachemask(NamedTuple):
+    output: Tensor
+    mask: Tensor
+
+class fake_quantize_per_tensor_affine_cachemask(NamedTuple):
+    output: Tensor
+    mask: Tensor
 
 class frexp(NamedTuple):
     mantissa: Tensor
