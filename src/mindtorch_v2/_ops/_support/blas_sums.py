@@ -45,6 +45,13 @@ def row_sums(rows: np.ndarray) -> np.ndarray:
     return np.add.reduce(rows, 1, None, None, True)
 
 
+def weighted_row_sums(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """(n, 1) sums of an (n, m) array whose columns count by (m,) weights, or equally."""
+    if weights is None:
+        return row_sums(rows)
+    return dot_with_vector(rows, weights)[:, None] if rows.shape[1] <= _LONG else row_sums(rows * weights)
+
+
 def spread_row_sums(rows: np.ndarray) -> np.ndarray:
     """The sums of the rows of an (n, m) array, for computing with its elements: (n, 1), or (n, m) for short rows."""
     width = rows.shape[1]

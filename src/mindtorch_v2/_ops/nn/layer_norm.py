@@ -12,11 +12,12 @@ from ..._core.layout import suggested_format
 from ..._core.tensor import make_tensor
 from ..._dispatch.facts import Layout
 from ..._dispatch.registry import aten, composite, op
-from .._support.blas_sums import column_sums, row_dots, row_sums, spread_mean_squares, spread_row_means
+from .._support.blas_sums import column_sums, row_dots, row_sums, spread_mean_squares, spread_row_means, weighted_row_sums
 from .._support.common import home_of, like_first
 from .._support.double_backward import asked_for, backward_of_backward
 from .._support.elementwise import constant, need_float
 from .._support.flops import per_element
+from .._support.split_products import dot_with_vector
 from ..pointwise.scalar_forms import add_number_
 from ._norm_dtypes import check_gradient, check_mixed, in_float32_with_parameters, statistics_dtype
 
@@ -61,31 +62,6 @@ def _normalize_block(rows, eps, out=None):
     np.add(rstd, constant(eps, rows.dtype), rstd)
     np.reciprocal(np.sqrt(rstd, rstd), rstd)
     return np.multiply(centered, rstd, centered), mean[_FIRST_COLUMN], rstd[_FIRST_COLUMN]
-
-
-def _through_rows(rows, mean, rstd, scaled, out):
-    """The gradient of normalized rows: `out` gets it, unless it is None. `scaled(part, normal)` gives the gradients of the
-    normalized elements of some rows, once those elements are known; it is called for several parts at once."""
-    width = rows.dtype.type(1 / rows.shape[1]) if rows.shape[1] else 0
-
-    def work(part):
-        normal = np.subtract(rows[part], mean[part])
-        np.multiply(normal, rstd[part], normal)
-        g = scaled(part, normal)
-        if out is None:
-            return
-        along, mean_g = row_dots(g, normal), row_sums(g)
-        along *= width
-        mean_g *= width
-        np.multiply(normal, along, normal)
-        grad = np.subtract(g, normal, out[part])
-        np.subtract(grad, mean_g, grad)
-        np.multiply(grad, rstd[part], grad)
-
-    if rows.size <= _FEW:
-        work(slice(0, len(rows)))
-    else:
-        parallel.blocks(len(rows), _step(rows), work)
 
 
 # ---------------------------------------------------------------- layer norm
@@ -211,18 +187,35 @@ def _layer_norm_gradients(grad_out, input, normalized_shape, mean, rstd, weight,
     to_weight, to_bias = (np.zeros((-(-len(rows) // step), rows.shape[1]), rows.dtype) for _ in range(2))
     grad_input = np.empty(rows.shape, rows.dtype) if output_mask[0] else None
 
-    def scaled(part, normal):
-        g = grads[part]
-        if output_mask[2]:
-            to_bias[part.start // step] = column_sums(g)
-        if output_mask[1]:
-            product = np.multiply(g, normal)
-            to_weight[part.start // step] = column_sums(product)
-            return g if factor is None else np.multiply(g, factor, product)
-        return g if factor is None else g * factor
+    mean, rstd = mean.reshape(-1, 1), rstd.reshape(-1, 1)
+    width = rows.dtype.type(1 / rows.shape[1]) if rows.shape[1] else 0
 
-    if rows.size and any(output_mask):
-        _through_rows(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1), scaled, grad_input)
+    def work(part):
+        g, scale, number = grads[part], rstd[part], part.start // step
+        if output_mask[2]:
+            to_bias[number] = column_sums(g)
+        if grad_input is None and not output_mask[1]:
+            return
+        # The sums of each row and column are products of matrices with vectors, so that passes over all elements are few.
+        centered = np.subtract(rows[part], mean[part])
+        product = np.multiply(g, centered)
+        if output_mask[1]:
+            to_weight[number] = dot_with_vector(scale.reshape(-1), product)
+        if grad_input is None:
+            return
+        along, mean_g = (weighted_row_sums(a, factor) for a in (product, g))
+        along *= scale * scale * width
+        mean_g *= width
+        np.multiply(centered, along, centered)
+        grad = np.subtract(g if factor is None else np.multiply(g, factor, product), centered, grad_input[part])
+        np.subtract(grad, mean_g, grad)
+        np.multiply(grad, scale, grad)
+
+    if rows.size <= _FEW:
+        if rows.size:
+            work(slice(0, len(rows)))
+    elif any(output_mask):
+        parallel.blocks(len(rows), step, work)
     return (
         empty if grad_input is None else grad_input.reshape(input.shape),
         np.add.reduce(to_weight, 0).reshape(normalized_shape) if output_mask[1] else empty,
