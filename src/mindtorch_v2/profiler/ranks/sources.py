@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from ..views.tabular import import_extra
 
 _MAGIC = "*?["
-_FOLDER_ENDING = "_ascend_pt"  # such a folder is one recording
+_FOLDER_ENDINGS = ("_ascend_pt", "_ascend_ms")  # such a folder is one recording
 _MOST_BYTES = 8 << 30
 
 
@@ -51,7 +51,7 @@ def open_source(path: str) -> tuple[BinaryIO, int]:
 
 
 def _local(path: str) -> list[Source]:
-    if os.path.isdir(path) and not path.rstrip("/\\").endswith(_FOLDER_ENDING):
+    if os.path.isdir(path) and not path.rstrip("/\\").endswith(_FOLDER_ENDINGS):
         return [Source(os.path.relpath(name, path).replace(os.sep, "/"), name) for name in _walk(path)]
     if any(character in path for character in _MAGIC) and not os.path.exists(path):
         names = sorted(glob.glob(path, recursive=True))
@@ -67,14 +67,14 @@ def _local(path: str) -> list[Source]:
 def _walk(folder: str) -> list[str]:
     names = []
     for where, folders, files in os.walk(folder):
-        names += [os.path.join(where, name) for name in folders if name.endswith(_FOLDER_ENDING)]
-        folders[:] = sorted(name for name in folders if not name.endswith(_FOLDER_ENDING) and not name.startswith("."))
+        names += [os.path.join(where, name) for name in folders if name.endswith(_FOLDER_ENDINGS)]
+        folders[:] = sorted(name for name in folders if not name.endswith(_FOLDER_ENDINGS) and not name.startswith("."))
         names += [os.path.join(where, name) for name in files if not name.startswith(".")]
     return names
 
 
 def _is_file(name: str) -> bool:
-    return os.path.isfile(name) or name.endswith(_FOLDER_ENDING)
+    return os.path.isfile(name) or name.endswith(_FOLDER_ENDINGS)
 
 
 def _fsspec() -> Any:

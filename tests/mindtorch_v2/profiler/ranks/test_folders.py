@@ -6,7 +6,7 @@ import shutil
 import pytest
 from synthetic_job import Faults, SyntheticJob
 
-from mindtorch_v2.profiler import ranks
+from mindtorch_v2.profiler import load, ranks
 from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.formats import TraceError
 from mindtorch_v2.profiler.ranks import digest_file
@@ -75,6 +75,21 @@ def test_a_torn_file_is_read_as_far_as_it_goes_and_that_is_told(copied):
     answers = ranks.load(copied, processes=1)
     assert 6 in answers.job.ranks
     assert any(note.startswith("rank 6 (rank00006.mtp)") for note in answers.job.notes)
+
+
+@pytest.mark.parametrize("ending", ["_ascend_pt", "_ascend_ms"])
+def test_folders_of_ascend_are_recordings_of_ranks(tmp_path, ending):
+    job = SyntheticJob(8, steps=6, events=300, faults=Faults(slow_rank=(3, 1.2)))
+    job.save(tmp_path / "saved")
+    (tmp_path / "job").mkdir()
+    for rank in range(8):
+        recording = load(tmp_path / "saved" / f"rank{rank:05d}.mtp")
+        recording.export("ascend", tmp_path / "job" / f"host_{rank}{ending}")
+    answers = ranks.load(str(tmp_path / "job"), processes=1)
+    assert (answers.job.ranks.tolist(), answers.job.left_out) == (list(range(8)), [])
+    assert [each.rank for each in answers.stragglers.slow] == [3]
+    pattern = ranks.load(str(tmp_path / "job" / f"*{ending}"), processes=1)
+    assert [each.rank for each in pattern.stragglers.slow] == [3]
 
 
 def test_steps_that_do_not_match_are_told(folder):
