@@ -122,10 +122,11 @@ def cost(args: argparse.Namespace) -> int:
     print(f"{len(files)} files, {size / 1e6:.1f} MB; {job.rows(0).columns['start'].size} events each")
     print(f"map: median {1e3 * np.median(times):.2f} ms CPU a file, least {1e3 * min(times):.2f} (at most 12)")
     print(f"digest: {sum(map(len, blocks)) / len(blocks) / steps:.0f} bytes a rank and step (at most 1024)")
-    _merge_cost(blocks, Path(tempfile.gettempdir()) / "ranks.html")
+    page = Path(tempfile.gettempdir()) / "ranks.html"
+    failed = _merge_cost(blocks, page, 1, 200) + (page.stat().st_size > 2_000_000)
     if not args.folder:
         shutil.rmtree(folder)
-    return int(sum(map(len, blocks)) / len(blocks) / steps > 1024)
+    return failed + (sum(map(len, blocks)) / len(blocks) / steps > 1024)
 
 
 def digests(args: argparse.Namespace) -> int:
@@ -133,11 +134,11 @@ def digests(args: argparse.Namespace) -> int:
     job = SyntheticJob(args.ranks, events=1000)
     blocks = [encode(ranks.make_digest(job.rows(rank), f"rank{rank:05d}.mtp")) for rank in range(args.ranks)]
     del job
-    _merge_cost(blocks, None)
-    return 0
+    return _merge_cost(blocks, None, 10, 1000)
 
 
-def _merge_cost(blocks: list[bytes], page: Path | None) -> None:
+def _merge_cost(blocks: list[bytes], page: Path | None, most_s: float, most_mb: float) -> int:
+    """Merge digests and tell the cost; whether it is above what it may be."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.process_time()
     job = ranks.merge(blocks)
@@ -147,13 +148,15 @@ def _merge_cost(blocks: list[bytes], page: Path | None) -> None:
     done = time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"merge of {len(blocks)}: {merged - begin:.2f} s CPU; answers with clocks: {done - merged:.2f} s; peak of the process "
-        f"{peak / 1024:.0f} MB (before {before / 1024:.0f}); {len(job.messages)} communications; JSON {len(text)} characters"
+        f"merge of {len(blocks)}: {merged - begin:.2f} s CPU (at most {most_s:g}); answers with clocks: {done - merged:.2f} s; "
+        f"peak of the process {peak / 1024:.0f} MB (at most {most_mb:g}; before {before / 1024:.0f}); "
+        f"{len(job.messages)} communications; JSON {len(text)} characters"
     )
     if page is not None:
         export(answers, page)
         print(f"page: {page.stat().st_size / 1e6:.2f} MB (at most 2)")
     print(*answers.text().splitlines()[:4], sep="\n")
+    return int(merged - begin > most_s or peak / 1024 > most_mb)
 
 
 def engines(args: argparse.Namespace) -> int:

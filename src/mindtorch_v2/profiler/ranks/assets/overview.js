@@ -1,6 +1,6 @@
 // The first section: the job in figures, what was found, what filled the steps.
 
-import { Drawing, el, emptyState, heading, hideTip, legend, meter, showTip } from "../../report/assets/widgets/dom.js";
+import { append, Drawing, el, emptyState, heading, hideTip, legend, meter, showTip } from "../../report/assets/widgets/dom.js";
 import { count, percent, plural, tickLabel, tickSize, time } from "../../report/assets/widgets/format.js";
 import { theme } from "../../report/assets/widgets/palette.js";
 import { PARTS } from "./model.js";
@@ -122,7 +122,7 @@ export const overview = {
     const host = el("div", {});
     const bars = new StepBars(host, job);
     const { answers } = job;
-    root.append(
+    append(root, [
       heading("Overview", `${count(answers.events)} events of ${plural(answers.ranks, "rank")}, steps ${answers.steps.first} to ${answers.steps.last}.`),
       cards(job),
       el(
@@ -138,7 +138,7 @@ export const overview = {
         ),
       ),
       (answers.left_out_in_all > 0 || answers.notes.length > 0) && leftOut(answers),
-    );
+    ]);
     app.redraws.push(() => bars.drawing.now());
   },
 };
