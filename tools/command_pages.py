@@ -1,9 +1,9 @@
 """Writes docs/commands: for each command of mtprof its usage and what it prints for the demo's profile.
 
     python tools/command_pages.py            # records the demo anew and writes the pages and the pictures
-    python tools/command_pages.py --check    # only compares the usage on the pages with --help
+    python tools/command_pages.py --check    # only compares the texts and the usage on the pages
 
-The pictures of the report need Chromium and Playwright.
+The pictures (tools/pictures.py) need Chromium and Playwright.
 """
 
 from __future__ import annotations
@@ -24,22 +24,13 @@ from mindtorch_v2.profiler.cli.main import main as mtprof_main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "commands"
-IMAGES = ROOT / "docs" / "images"
 SCRIPT = "examples/train_gpt.py"
 DEMO = "build/demo"
-PROFILE, REPORT = f"{DEMO}/profile.mtp", f"{DEMO}/report.html"
+PROFILE = f"{DEMO}/profile.mtp"
 CHANGED = f"{DEMO}/train_gpt_relu.py"  # the same with another activation, for `mtprof diff`
 RUNS = (1, 2, 3, 4)  # of each
 CUT = f"{DEMO}/cut.json"  # the beginning of the trace, for `mtprof repair`
 MOST_LINES = 24
-# file -> section of the report, and how much of it is shown
-PICTURES = {
-    "report.png": ("Overview", 660),
-    "timeline.png": ("Timeline", 620),
-    "memory.png": ("Memory", 600),
-    "source.png": ("Source", 790),
-    "roofline.png": ("Roofline", 790),
-}
 # Wide enough for usage lines; one BLAS thread, because two that wait for each other on a busy machine distort times.
 CEILINGS = f"{DEMO}/ceilings.json"
 ENVIRONMENT = {"COLUMNS": "120", "OPENBLAS_NUM_THREADS": "1", "MTPROF_CEILINGS": str(ROOT / CEILINGS)}
@@ -132,8 +123,18 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
     ),
     "report": (
         "One HTML file with everything: overview, operators, call tree and flame graph, timeline, memory, modules, advice. It "
-        "needs neither server nor network. What memory was used for (the last picture) is known of profiles, live or "
-        "saved, that were recorded with shapes, memory and stacks; traces do not tell.",
+        "needs neither server nor network; a recording of a device has a section about it, too. What memory was used for "
+        "(the last picture) is known of profiles, live or "
+        "saved, that were recorded with shapes, memory and stacks; traces do not tell. The address of the page keeps what is "
+        "chosen, so that a link leads to the same view.\n\n"
+        "Colors that may touch are told apart with every kind of color blindness (smallest delta E of CIE 1976, as those see "
+        "it who lack one kind of cone; 10 and more is asked for by a test):\n\n"
+        "| sight | light: families of ops | light: phases, categories | dark: families of ops | dark: phases, categories "
+        "| shades of a comparison |\n|---|---|---|---|---|---|\n"
+        "| all | 23.0 | 25.5 | 20.8 | 14.4 | 14.1 |\n| protan | 13.9 | 11.5 | 11.6 | 11.0 | 12.6 |\n"
+        "| deutan | 18.7 | 11.9 | 12.3 | 11.2 | 14.6 |\n| tritan | 11.4 | 11.1 | 11.4 | 11.0 | 14.1 |\n\n"
+        "Text has a contrast of 4.5 or more on every one of them, and of 5.2 or more on the page. `make interop` has axe-core "
+        "check every tab in light and dark: it finds no rule broken.",
         ["report", PROFILE, "-o", f"{DEMO}/profile.html"],
     ),
     "diff": (
@@ -143,7 +144,9 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "below it; the step's own time, in the first, is as measured. At least five steps are needed in each recording: "
         "`mtprof run --schedule`.\n\n"
         "With one recording on each side the interval is a bootstrap over blocks of neighboring steps, widened by how far the "
-        "median op moved. Steps of one run do not tell how much runs differ: on a machine with other work, 5 to 40 %. With "
+        "median op moved; it holds with the common change and without it, since one recording does not tell a slower machine "
+        "from slower code. With one or two kinds of op there is nothing to compare with, and only a factor of two or more "
+        "counts. Steps of one run do not tell how much runs differ: on a machine with other work, 5 to 40 %. With "
         "several on each side (`before*.mtp --to after*.mtp`, recorded in turns) the recordings of one side show it, by a "
         "t-test whose variances are drawn towards that of the median op. For a check in CI, `--fail-over 5%`, record three to "
         "five of each.\n\n"
@@ -197,7 +200,8 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "`mtprof run --virtual-speedup aten::gelu=2x train.py` checks such a prediction in a real run, as a causal profiler "
         "does: it records nothing, and in every third step makes all *but* the op twice as slow, by waiting after it, and "
         "halves the time. In another third everything is slowed down, the op as well: the two differ by what the faster op "
-        "saves, and what it costs to listen to ops or to run after a wait is in both. The last third runs as it is. The kinds "
+        "saves. What it costs to listen to ops is measured and taken off both; that a program runs slower after a wait is in "
+        "both. The last third runs as it is. The kinds "
         "take turns, so that a machine whose speed changes misleads none; the result is the lower quartile of each, with an "
         "interval. The thread that runs the script is slowed down, not others and not devices. Check with a control first: "
         "`--virtual-speedup nothing=2x` is refused, since no such op ran, but an op that takes next to no time should give "
@@ -291,11 +295,16 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
 # command -> the text above its example
 ABOUT_EXAMPLES = {
     "advice": f"Of the loop below, recorded with `mtprof {' '.join(RECORD_WASTEFUL)}`:\n\n```python\n{WASTEFUL_TEXT}```",
-    "diff": "Four runs of 30 steps of the demo with `nn.GELU()`, in turns with four of the same with `nn.ReLU()`:",
+    "diff": "Four runs of 30 steps of the demo with `nn.GELU()`, in turns with four of the same with `nn.ReLU()`; `--html` "
+    "writes a page with the same and a flame graph of both, blue where it became faster and orange where slower:\n\n"
+    "![Flame graph of the difference](../images/difference.png)",
     "repair": "The first half of the demo's trace:",
     "report": "`make demo` writes the report in these pictures, `build/demo/report.html`.\n\n"
     "![Overview: steps, time by kind](../images/report.png)\n\n![Timeline](../images/timeline.png)\n\n"
-    "![Memory by category](../images/memory.png)\n\nOf a saved profile:",
+    "![Memory by category](../images/memory.png)\n\n"
+    "Calls, the largest first; below, callers and callees of one op:\n\n![Flame graph](../images/calls.png)\n\n"
+    "![Callers and callees of aten::linear](../images/callers.png)\n\nThe device of a small trace of a GPU:\n\n"
+    "![How busy the device was, steps, kernels](../images/device.png)\n\nOf a saved profile:",
 }
 
 
@@ -329,12 +338,14 @@ def words(text: str) -> str:
 
 
 def stale() -> list[str]:
-    """Commands without a page, or with another usage on it."""
+    """Commands without a page, or with another text or usage on it."""
     outdated = []
     for command in COMMANDS:
         path = PAGES / f"{command}.md"
-        shown = re.findall(r"```text\n(.*?)\n```", path.read_text(), re.DOTALL) if path.exists() else []
-        if words(usage(command)) not in map(words, shown):
+        text = path.read_text() if path.exists() else ""
+        written = (TEXTS[command][0], ABOUT_EXAMPLES.get(command, ""))
+        shown = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
+        if words(usage(command)) not in map(words, shown) or any(part not in text for part in written):
             outdated.append(command)
     return outdated
 
@@ -392,26 +403,11 @@ def record() -> None:
             )
 
 
-def take_pictures() -> None:
-    """Take screenshots of the demo's report."""
-    from playwright.sync_api import sync_playwright
-
-    IMAGES.mkdir(exist_ok=True)
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        shown = browser.new_page(viewport={"width": 1280, "height": 800})
-        shown.goto((ROOT / REPORT).as_uri())
-        for name, (section, height) in PICTURES.items():
-            shown.get_by_role("navigation").get_by_text(section, exact=True).click()
-            shown.wait_for_timeout(1000)  # until everything is drawn
-            shown.screenshot(path=IMAGES / name, clip={"x": 0, "y": 0, "width": 1280, "height": height})
-        browser.close()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="only check that the usage on the pages is that of the commands")
+    parser.add_argument(
+        "--check", action="store_true", help="only check that texts and usage on the pages are those of the commands"
+    )
     args = parser.parse_args()
     if args.check:
         print("stale pages: " + ", ".join(stale()) if stale() else "the pages are up to date")
@@ -421,7 +417,7 @@ def main() -> int:
     for command in COMMANDS:
         (PAGES / f"{command}.md").write_text(page(command))
     (PAGES / "README.md").write_text(index())
-    take_pictures()
+    run("tools/pictures.py")
     return 0
 
 

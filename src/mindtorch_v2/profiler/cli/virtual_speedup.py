@@ -3,8 +3,9 @@
 With an op to be twice as fast, everything outside of it takes twice as long, by waiting after it, and a step's time is halved.
 So what the program does while the op runs, and what waits for it, shows in the result, as in a causal profiler. To listen to
 ops costs time, and a program that waits finds its caches colder, so there are three kinds of steps: as they are, all slowed
-down, and all but the op. The last two differ by what the faster op saves, and that is taken off the first. They take turns, so
-that a machine whose speed changes misleads none.
+down, and all but the op. The last two differ by the share that the faster op saves, which is then that of the first: colder
+caches slow all down alike. Listening costs the same for each op, however long, so it is measured beforehand and taken off both.
+The kinds take turns, so that a machine whose speed changes misleads none.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._core.tensor import make_tensor
 from ..._dispatch import observer
 from ..analysis.comparison.evidence import typical
 from ..analysis.findings import duration
@@ -72,6 +74,7 @@ class Slowdown:
         self._inside = 0  # of how many of the ops
         self._since = clock()
         self._late = 0  # by how much the waiting so far was too long
+        self.ops = self.spared = self.inside_spared = 0  # ops so far: all, those that were spared, and those inside of these
 
     def op_started(self, op: int, args: tuple[Any, ...]) -> bool:
         """Before an op: wait for what was before it."""
@@ -80,6 +83,11 @@ class Slowdown:
         if chosen is None:
             chosen = self._chosen[op] = fnmatchcase(observer.op_names[op], self._pattern)
         spared = chosen and self.spares
+        self.ops += 1
+        if self._inside:
+            self.inside_spared += 1
+        elif spared:
+            self.spared += 1
         self._inside += spared
         return spared
 
@@ -122,8 +130,11 @@ class SpeedupSession:
         every_step: Callable[[Callable[[], None]], Handle],
         clock: Callable[[], int] = time.perf_counter_ns,
         wait: Callable[[int], None] | None = None,
+        listening: Listening | None = None,
     ) -> None:
+        """`listening`: what it costs to listen to an op; measured at the start if None."""
         self.factor = factor
+        self._listening = listening
         self._clock, self._every_step = clock, every_step
         self._listener = Slowdown(pattern, factor, clock, partial(wait_for, clock=clock) if wait is None else wait)
         self._handle: Handle | None = None
@@ -135,6 +146,8 @@ class SpeedupSession:
 
     def start(self) -> None:
         """Begin, before the script does."""
+        if self._listening is None:
+            self._listening = measure_listening(self._clock)
         self._handle = self._every_step(self._stepped)
         observer.add_op_listener(self._listener)
         self._runs = True
@@ -164,6 +177,8 @@ class SpeedupSession:
             listener.catch_up()
         now = self._clock()
         self.steps += 1
+        if self.steps == _WARM_UP:
+            listener.ops = listener.spared = listener.inside_spared = 0
         if self.steps > _WARM_UP:
             self._times[self._kind].append((now - self._began) / (1 if self._kind is Kind.AS_IS else self.factor))
         if self.steps >= _WARM_UP:
@@ -187,17 +202,75 @@ class SpeedupSession:
         if min(map(len, times)) < 5:
             return None
         random = np.random.default_rng(0)
-        ratios = _ratio(*(typical(random.choice(part, (_BOOTSTRAPS, len(part)))) for part in times))
+        ratios = self._ratio(*(typical(random.choice(part, (_BOOTSTRAPS, len(part)))) for part in times))
         tail = (1 - _CONFIDENCE) / 2
         low, high = np.quantile(ratios, [tail, 1 - tail])
         as_is, all_slowed, others_slowed = (typical(part) for part in times)
-        ratio = float(_ratio(as_is, all_slowed, others_slowed))
+        ratio = float(self._ratio(as_is, all_slowed, others_slowed))
         return Outcome(tuple(map(len, times)), float(as_is), float(as_is) * ratio, ratio, float(low), float(high))
 
+    def _ratio(self, as_is: Any, all_slowed: Any, others_slowed: Any) -> Any:
+        """A step's time with the faster op over that without it, both as if nothing had listened.
 
-def _ratio(as_is: Any, all_slowed: Any, others_slowed: Any) -> Any:
-    """A step's time with the faster op over that without: what sparing the op saved, off the step as it is."""
-    return (as_is - (all_slowed - others_slowed)) / as_is
+        What was spared is the op and the listening inside of it: that between its start and its end, and all of it for the ops
+        that it calls. No more is taken off for listening than the slowed steps are longer by.
+        """
+        listener, cost = self._listener, self._listening or Listening(0.0, 0.0)
+        spared_steps = max(1, len(self._times[Kind.OTHERS_SLOWED]))
+        ops = max(1.0, listener.ops / max(1, spared_steps + len(self._times[Kind.ALL_SLOWED])))
+        for_each_op = np.minimum(cost.op_ns, np.maximum(all_slowed - as_is, 0) / ops)
+        inside = (listener.spared * cost.inside_share + listener.inside_spared) / spared_steps * for_each_op
+        saved = all_slowed - others_slowed - inside * (1 - 1 / self.factor)
+        return 1 - saved / (all_slowed - ops * for_each_op)
+
+
+class Listening(NamedTuple):
+    """What it costs to listen to an op: nanoseconds in all, and the share of them between its start and its end."""
+
+    op_ns: float
+    inside_share: float
+
+
+def measure_listening(clock: Callable[[], int], calls: int = 200, rounds: int = 5) -> Listening:
+    """The cost of listening to an op that does little: that of the quickest round, since other work only makes it slower."""
+    tensor = make_tensor(np.ones(1, np.float32))
+    found = []
+    for _ in range(rounds):
+        windows = _Windows(clock)
+        plain = _timed(tensor.neg, calls, clock)
+        observer.add_op_listener(windows)
+        try:
+            listened = _timed(tensor.neg, calls, clock)
+        finally:
+            observer.remove_op_listener(windows)
+        whole = max(0, listened - plain)
+        found.append(Listening(whole / calls, min(1.0, max(0, windows.total - plain) / whole) if whole else 0.0))
+    return min(found)
+
+
+def _timed(function: Callable[[], object], calls: int, clock: Callable[[], int]) -> int:
+    began = clock()
+    for _ in range(calls):
+        function()
+    return clock() - began
+
+
+class _Windows:
+    """An op listener that adds up the time between starts and ends."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock, self.total = clock, 0
+
+    def op_started(self, op: int, args: tuple[Any, ...]) -> int:
+        """Before an op."""
+        return self._clock()
+
+    def op_ended(self, op: int, started: int, result: Any) -> None:
+        """After it."""
+        self.total += self._clock() - started
+
+    def range_started(self, values: tuple[Any, ...]) -> None:
+        """Ranges are no ops."""
 
 
 def wait_for(ns: int, clock: Callable[[], int]) -> None:

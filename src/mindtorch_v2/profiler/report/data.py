@@ -24,6 +24,7 @@ from ..store.store import EventStore
 from ..views.event_factory import flat_shapes
 from . import _memory
 from ._pack import deflated, inflated, pack
+from .devices import device_table
 from .roofline import roofline_table
 from .sources import source_table
 
@@ -59,7 +60,8 @@ class Column(NamedTuple):
 def columns(store: EventStore, memory: Uses | None = None, overhead: Any = None) -> Iterator[Column]:
     """The columns of a page; with the cost of recording if `overhead` has it by row (self_ns)."""
     yield tables(store)
-    for name, table in (("source", source_table(store)), ("roofline", roofline_table(store))):
+    sections = (("source", source_table(store)), ("roofline", roofline_table(store)), ("devices", device_table(store)))
+    for name, table in sections:
         yield Column(name, {"kind": "json"}, deflated(dumps(table, separators=(",", ":")).encode()))
     visible = store.visible
     order = np.argsort(visible.start, kind="stable")  # rows of joined recordings are not in order of time

@@ -49,6 +49,7 @@ SCRIPTS = (
     "sections/source.js",
     "charts/roofline_chart.js",
     "sections/roofline.js",
+    "sections/device.js",
     "sections/advice.js",
     "main.js",
 )

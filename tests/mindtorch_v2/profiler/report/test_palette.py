@@ -12,6 +12,7 @@ import pytest
 import mindtorch_v2.profiler.report as report
 
 TEXT = (Path(report.__file__).parent / "assets/widgets/palette.js").read_text()
+PLAIN = (Path(report.__file__).parent / "plain_page.py").read_text()
 # How colors in linear light look to those without one kind of cone: Machado, Oliveira and Fernandes, 2009.
 SEEN = {
     "all": np.eye(3),
@@ -50,20 +51,43 @@ def palette(name, theme):
     return [pair[theme] for pair in re.findall(r'"(#[0-9a-f]{6})", "(#[0-9a-f]{6})"', block)]
 
 
+def shades():
+    """Of the flame graph of a comparison, from faster to slower."""
+    return [re.search(rf"\.flame \.d{shade} {{ fill: (#\w+)", PLAIN)[1] for shade in range(-3, 4)]
+
+
+def least(kind, theme):
+    """The smallest distance of families, phases with categories, and shades that may touch.
+
+    Families and shades stand in the order of their list; of phases and of categories any two may lie on each other in a chart.
+    """
+    families, phases, categories = (palette(name, theme) for name in ("FAMILIES", "PHASES", "CATEGORY_COLOURS"))
+    assert (len(families), len(phases), len(categories)) == (13, 7, 8)
+    both = (*itertools.combinations(phases, 2), *itertools.combinations(categories, 2))
+    return [
+        min(delta_e(a, b, kind) for a, b in pairs)
+        for pairs in (itertools.pairwise(families), both, itertools.pairwise(shades()))
+    ]
+
+
 @pytest.mark.parametrize("theme", [0, 1])
 @pytest.mark.parametrize("kind", SEEN)
 def test_neighbors_are_told_apart(kind, theme):
-    """Families stand in the order of their list; of phases and categories any two may lie on each other in a chart."""
-    families, phases, categories = (palette(name, theme) for name in ("FAMILIES", "PHASES", "CATEGORY_COLOURS"))
-    assert (len(families), len(phases), len(categories)) == (13, 7, 8)
-    pairs = [*itertools.pairwise(families), *itertools.combinations(phases, 2), *itertools.combinations(categories, 2)]
-    assert min(delta_e(a, b, kind) for a, b in pairs) >= LEAST
+    assert min(least(kind, theme)) >= LEAST
+
+
+def test_the_figures_in_the_docs_are_these():
+    page = (Path(__file__).parents[4] / "docs/commands/report.md").read_text()
+    for kind in SEEN:
+        figures = [*least(kind, 0)[:2], *least(kind, 1)[:2], least(kind, 0)[2]]
+        assert f"| {kind} | {' | '.join(f'{figure:.1f}' for figure in figures)} |" in page
 
 
 @pytest.mark.parametrize("theme", [0, 1])
 def test_text_on_every_color_can_be_read(theme):
     colors = [color for name in ("FAMILIES", "PHASES", "CATEGORY_COLOURS") for color in palette(name, theme)]
     assert min(max(contrast(color, ink) for ink in INKS) for color in colors) >= 4.5
+    assert min(contrast(shade, INKS[0]) for shade in shades()) >= 4.5
 
 
 def test_the_measure_itself():

@@ -1,6 +1,7 @@
 // Puts the page of a recording together.
 
 import { advice } from "./sections/advice.js";
+import { deviceSection } from "./sections/device.js";
 import { openPage, Page } from "./widgets/app.js";
 import { count, time } from "./widgets/format.js";
 import { flame } from "./sections/flame.js";
@@ -13,7 +14,7 @@ import { rooflineSection } from "./sections/roofline.js";
 import { source } from "./sections/source.js";
 import { timeline } from "./sections/timeline.js";
 
-const SECTIONS = [overview, advice, operators, source, flame, timeline, memory, modules, rooflineSection];
+const SECTIONS = [overview, advice, operators, source, flame, timeline, deviceSection, memory, modules, rooflineSection];
 const KEYS = [
   ["1 … 9", "Go to a section"],
   ["/", "Search in it"],

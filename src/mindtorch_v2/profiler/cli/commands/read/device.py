@@ -10,6 +10,7 @@ from ...._io.strict_json import dumps
 from ...._io.terminal import shown
 from ....analysis.device import idle
 from ....analysis.device import summary as device_time
+from ....analysis.device.answer import device_answer
 from ....analysis.findings import duration, size
 from ....store.store import EventStore
 from ... import reading
@@ -31,23 +32,12 @@ def run(args: argparse.Namespace) -> int:
     devices = device_time.device_summaries(store)
     if not devices:
         raise Failure(f"nothing in it ran on a device{_hint(store)}")
+    if args.json:
+        print(dumps(device_answer(store, None if args.limit < 0 else args.limit), indent=1))
+        return FINE
     parts, kernels = device_time.step_breakdown(store), device_time.kernel_groups(store)
     copies, launches = device_time.copy_groups(store), device_time.launch_stats(store)
     overlap, causes, limits = idle.step_overlap(store), idle.idle_causes(store), idle.limits(store)
-    if args.json:
-        answer = {
-            "devices": [{**summary._asdict(), "utilization": summary.utilization} for summary in devices],
-            "steps": [{"step": step.step, "duration_ns": step.duration_ns, **_ns(step.parts)} for step in parts],
-            "kernels": [group._asdict() for group in reading.first(kernels, args.limit)],
-            "kernels_in_all": len(kernels),
-            "copies": [{**group._asdict(), "gigabytes_per_second": group.gigabytes_per_second} for group in copies],
-            "launches": [stats._asdict() for stats in launches],
-            "overlap": [step._asdict() for step in overlap],
-            "idle": [cause._asdict() for cause in causes],
-            "limits": [limit._asdict() for limit in limits],
-        }
-        print(dumps(answer, indent=1))
-        return FINE
     for summary, limit in zip(devices, limits, strict=True):
         _print_summary(summary)
         _print_limit(limit)
@@ -64,10 +54,6 @@ def _hint(store: EventStore) -> str:
     """What may be missing, if the host called a device's runtime."""
     calls = store.has_driver_rows
     return ": it has calls of a device's runtime, and no work of a device" if calls else ""
-
-
-def _ns(parts: dict[str, int]) -> dict[str, int]:
-    return {f"{part}_ns": amount for part, amount in parts.items()}
 
 
 def _print_summary(summary: device_time.DeviceSummary) -> None:

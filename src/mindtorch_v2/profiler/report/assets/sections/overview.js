@@ -1,21 +1,11 @@
 // The first page: how long, what for, on what, and how it was recorded.
 
-import { el, emptyState, heading, meter, swatch } from "../widgets/dom.js";
+import { card, el, emptyState, heading, meter, swatch } from "../widgets/dom.js";
 import { bytes, count, flops, percent, plural, time, words } from "../widgets/format.js";
 import { grouped } from "../model/groups.js";
 import { memoryDevices, memoryUse } from "../model/memory_use.js";
 import { PHASE, PHASES, theme } from "../widgets/palette.js";
 import { stepChart } from "../charts/step_chart.js";
-
-function card(title, value, note, id) {
-  return el(
-    "div",
-    { class: "card", id },
-    el("h3", { text: title }),
-    el("p", { class: "figure", text: value }),
-    note && el("p", { class: "note", text: note.replace(/(?<=\d) /g, "\u00a0") }),
-  );
-}
 
 function loaderWait(model) {
   let total = 0,
@@ -91,7 +81,7 @@ function cards(model) {
       card(
         "First use of ops",
         time(about.first_uses.total_ns),
-        `code of ${count(about.first_uses.ops)} ops was compiled, which happens once in a process; it is in the self times of what called them`,
+        `code of ${plural(about.first_uses.ops, "op")} compiled, once in a process; it is in the times of what called them`,
         "card-first-use",
       ),
     );

@@ -34,6 +34,17 @@ export function heading(title, text) {
   return el("div", { class: "heading" }, el("h2", { text: title }), text && el("p", { text }));
 }
 
+// A figure with a title and a note below it.
+export function card(title, value, note, id) {
+  return el(
+    "div",
+    { class: "card", id },
+    el("h3", { text: title }),
+    el("p", { class: "figure", text: value }),
+    note && el("p", { class: "note", text: note.replace(/(?<=\d) /g, "\u00a0") }),
+  );
+}
+
 // A long name with places to break it at, so that a narrow column does not break it anywhere.
 export function breakable(text) {
   const parts = text.split(/(?<=::|\/)|(?<=[A-Za-z0-9])(?=_)/);
