@@ -58,7 +58,7 @@ class Budget:
         Time is over its limit if the lower end of its interval is: other work on the machine only makes a test slower.
         """
         said = [
-            f"{figures[name]:,} {words}, and {limit:,} are allowed"
+            f"{figures[name]:,} {words}, over the limit of {limit:,}"
             for name, limit, words in (
                 ("ops", self.max_ops, "ops"),
                 ("bytes", self.max_bytes, "bytes at the peak"),

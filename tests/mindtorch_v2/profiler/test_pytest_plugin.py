@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,7 @@ from mindtorch_v2.profiler import load
 from mindtorch_v2.profiler.testing import Budget, median_interval
 
 ROOT = Path(__file__).resolve().parents[3]
+CI_PAGE = ROOT / "docs" / "ci.md"
 SAMPLE = """
 import time
 import pytest
@@ -81,6 +83,7 @@ def run(folder, *arguments):
 def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("project")
     (folder / "test_sample.py").write_text(SAMPLE)
+    (folder / "test_of_the_docs.py").write_text(re.search(r"```python\n(.*?)```", CI_PAGE.read_text(), re.DOTALL)[1])
     (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     ended = run(folder, "--mtprof", "--mtprof-save", "over", "--mtprof-json", "figures.json", "--junitxml", "junit.xml")
     return folder, ended
@@ -96,14 +99,15 @@ def test_tests_over_their_budget_fail(project):
     assert [figures[f"test_{what}_over"][what] for what in ("ops", "bytes", "syncs")] == [2, 128, 2]
     assert figures["test_time_within"]["runs"] == 7 and figures["test_time_over"]["runs"] == 3
     assert figures["test_parameters[a]"]["ops"] == 0
+    assert all(figures[name]["outcome"] == "passed" for name in ("test_forward", "test_is_quick"))  # those of docs/ci.md
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        "over budget: 2 ops, and 1 are allowed; recording: over",
-        "over budget: 128 bytes at the peak, and 64 are allowed",
-        "over budget: 2 values read from tensors, and 1 are allowed",
+        "over budget: 2 ops, over the limit of 1; recording: over",
+        "over budget: 128 bytes at the peak, over the limit of 64",
+        "over budget: 2 values read from tensors, over the limit of 1",
         "in 3 runs), and 1 ms is allowed",
         "=== mtprof ===",
         "test_sample.py::test_without_a_budget",

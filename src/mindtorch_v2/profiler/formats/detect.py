@@ -29,7 +29,7 @@ def read_any(
     with opened(path) as source:
         start = _start(source)
         if not start:
-            raise TraceError(f"{os.fspath(path)!r} is empty: nothing was written to it")
+            raise TraceError("the file is empty: nothing was written to it")
         if start == _SQLITE[: len(start)] and not isinstance(source, Pipe):
             return database.read(os.fspath(source), progress, max_bytes)
         if start != MAGIC:

@@ -50,7 +50,7 @@ def test_version(capsys, monkeypatch, installed):
         (["flps"], 2, "mtprof: there is no command 'flps': did you mean `flops`?\n"),
         ([TRACE], 2, f"mtprof: there is no command {TRACE!r}: to read that file: `mtprof table {TRACE}`; "),
         (["zzzz"], 2, "mtprof: there is no command 'zzzz': there are advice, "),
-        (["table", "{empty}"], 3, "mtprof table: {empty}: '{empty}' is empty: nothing was written to it\n"),
+        (["table", "{empty}"], 3, "mtprof table: {empty}: the file is empty: nothing was written to it\n"),
         (["events", TRACE, "--step", "99"], 2, "mtprof events: nothing was recorded in step 99: it has 0 to 1\n"),
         (["table"], 2, "mtprof table: the following arguments are required: path (see `mtprof table --help`)\n"),
         (["table", "nofile.json"], 3, "mtprof table: there is no file 'nofile.json'\n"),

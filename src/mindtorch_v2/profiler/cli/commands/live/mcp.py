@@ -43,8 +43,8 @@ def run(args: argparse.Namespace) -> int:
     if not os.path.isdir(args.folder):
         raise Failure(f"there is no folder {args.folder!r}", USAGE)
     try:
-        anyio = import_extra("anyio", "mcp", "mtprof mcp")
-        stdio = import_extra("mcp.server.stdio", "mcp", "mtprof mcp")
+        anyio = import_extra("anyio", "mcp", "this command")
+        stdio = import_extra("mcp.server.stdio", "mcp", "this command")
     except ImportError as error:
         raise Failure(str(error), USAGE) from None
     server = make_server(args.folder)
@@ -59,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
 
 def make_server(folder: str) -> Any:
     """The server of the questions about recordings below a folder: an mcp.server.lowlevel.Server."""
-    anyio = import_extra("anyio", "mcp", "mtprof mcp")
-    lowlevel = import_extra("mcp.server.lowlevel", "mcp", "mtprof mcp")
-    types = import_extra("mcp.types", "mcp", "mtprof mcp")
+    anyio = import_extra("anyio", "mcp", "this command")
+    lowlevel = import_extra("mcp.server.lowlevel", "mcp", "this command")
+    types = import_extra("mcp.types", "mcp", "this command")
     answers = Answers(folder)
 
     async def list_tools(context: Any, params: Any) -> Any:

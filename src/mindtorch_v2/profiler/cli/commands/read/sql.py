@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what the statement returns."""
     try:
-        duckdb = import_extra("duckdb", "sql", "mtprof sql")
-        import_extra("pyarrow", "sql", "mtprof sql")
+        duckdb = import_extra("duckdb", "sql", "this command")
+        import_extra("pyarrow", "sql", "this command")
     except ImportError as error:
         raise Failure(str(error), USAGE) from None
     tables = _job_tables(args.path) if _is_job(args.path) else _recording_tables(args.path)
