@@ -168,6 +168,23 @@ def test_a_layer_trains_with_rounded_weights():
     torch.testing.assert_close(layer.to_float()(x), plain(x))
 
 
+class _Double(nn.Module):
+    def forward(self, x):
+        return 2.0 * x
+
+
+def test_parametrizations_go_to_another_layer_also_where_it_lacks_the_parameter():
+    source = nn.Linear(5, 5)
+    source.register_parameter("more", nn.Parameter(torch.ones(2)))
+    for name in ("weight", "more"):
+        nn.utils.parametrize.register_parametrization(source, name, _Double())
+    target = qat.Linear(5, 5, qconfig=Q.get_default_qconfig())
+    assert nn.utils.parametrize.transfer_parametrizations_and_params(source, target) is target
+    assert target.more.tolist() == [2.0, 2.0]
+    assert torch.equal(target.weight, source.weight)
+    assert target.parametrizations.weight.original is source.parametrizations.weight.original
+
+
 def test_the_limits_of_quantized_dtypes():
     assert (torch.iinfo(torch.quint8).min, torch.iinfo(torch.quint8).max) == (0, 255)
     assert (torch.iinfo(torch.qint8).min, torch.iinfo(torch.qint8).max) == (-128, 127)

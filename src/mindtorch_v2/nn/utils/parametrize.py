@@ -325,7 +325,7 @@ def transfer_parametrizations_and_params(from_module: Module, to_module: Module,
     for name in names:
         source: Any = from_module.parametrizations[name]
         if not hasattr(to_module, name):
-            setattr(to_module, name, copy.deepcopy(getattr(from_module, name)))
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
         for parametrization in source:
             register_parametrization(to_module, name, parametrization)
         target = _parametrizations(to_module)[name]
