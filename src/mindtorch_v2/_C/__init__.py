@@ -77,7 +77,7 @@ class _WeakTensorRef:
 
 __getattr__, __dir__ = _lazy_exports(
     __name__,
-    ("_autograd", "_functions", "_functorch", "_nn"),
+    ("_autograd", "_fft", "_functions", "_functorch", "_linalg", "_nn", "_special"),
     {
         "..autograd.forward_ad": ("_is_fwd_grad_enabled", "_set_fwd_grad_enabled"),
         "._dispatch_keys": ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"),

@@ -216,3 +216,21 @@ def test_marks_for_an_exporter_run_what_they_mark():
     for mark in (wrappers.mark_subclass_constructor_exportable_experimental, wrappers.allow_in_pre_dispatch_graph):
         with pytest.raises(RuntimeError, match="can only be applied on"):
             mark(len)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "public"),
+    [
+        ("_linalg", "linalg_det", "linalg.det"),
+        ("_special", "special_gammaln", "special.gammaln"),
+        ("_fft", "fft_fft", "fft.fft"),
+    ],
+)
+def test_functions_of_modules_by_the_names_of_their_ops(module, name, public):
+    home, _, own = public.partition(".")
+    private = getattr(torch._C, module)
+    assert getattr(private, name) is getattr(getattr(torch, home), own)
+    assert name in dir(private)
+    for absent in (own, f"{home}_nothing"):
+        with pytest.raises(AttributeError, match=f"'torch._C.{module}' has no attribute '{absent}'"):
+            getattr(private, absent)
