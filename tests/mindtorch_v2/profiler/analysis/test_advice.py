@@ -8,7 +8,7 @@ from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler.analysis.advice import RULES, advise, missing, rules
 from mindtorch_v2.profiler.analysis.advice._evidence import in_closures, in_own_spans, passes, recorded_ns
 from mindtorch_v2.profiler.analysis.steps import main_thread
-from mindtorch_v2.profiler.store.store import EventStore, InputInfo
+from mindtorch_v2.profiler.store.store import EventStore, InputInfo, RowDetails
 
 MS = 1_000_000
 STACK = ("torch/nn/functional.py(3): relu", "train.py(12): step", "train.py(40): <module>")
@@ -110,6 +110,16 @@ def device(kernels, ns, every, copies=0, name="Memcpy HtoD (Pageable -> Device)"
         rows.append(kernel(name, begin, begin + MS // 2, observer.COPY))
     if loader:
         rows.append(row("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 5 * MS, 9 * MS, observer.SCOPE))
+    return EventStore.from_rows(inside(rows))
+
+
+def ascend_copies(task):
+    """Copies as a folder of an NPU's profiler has them: all of one name, the task says of what kind."""
+    told = RowDetails("", f'{{"Task Type":"{task}"}}')
+    rows = [row("aten::mm", 0, 2000), {**kernel("MatMul", 1500, 900_000), "device_type": 20}]
+    for n in range(3):
+        more = {"device_type": 20, "details": told}
+        rows.append({**kernel("MEMCPY_ASYNC", 5 * MS + MS * n, 5 * MS + MS * n + MS // 2, observer.COPY), **more})
     return EventStore.from_rows(inside(rows))
 
 
@@ -337,6 +347,20 @@ def test_interruptions_of_short_collections_are_no_pauses():
 def test_gains_below_a_hundredth_are_not_told():
     assert [finding.rule for finding in advise(items(3, each=1000))] == ["python_between_ops"]
     assert rules()["host_sync"](items(3, each=1000))
+
+
+@pytest.mark.parametrize(("task", "expected"), [("PCIE_DMA_SQE", True), ("SDMA_SQE", False)])
+def test_copies_of_an_npu_are_known_by_their_task(task, expected):
+    assert ("device_copies" in {finding.rule for finding in advise(ascend_copies(task))}) is expected
+
+
+@pytest.mark.parametrize("of_cuda", [True, False])
+def test_cuda_graphs_are_advised_for_cuda(of_cuda):
+    rows = [row("aten::mm", 50_000 * n, 50_000 * n + 2000) for n in range(150)]
+    device_type = 1 if of_cuda else 20
+    rows += [{**kernel("k", 50_000 * n + 1500, 50_000 * n + 4500), "device_type": device_type} for n in range(150)]
+    details = {finding.rule: finding.detail for finding in advise(EventStore.from_rows(inside(rows)))}
+    assert all(("CUDA graphs" in details[rule]) is of_cuda for rule in ("small_kernels", "device_idle"))
 
 
 def test_the_hosts_time_is_not_told_while_the_device_is_at_work():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import ascend_folders as folders
 import numpy as np
@@ -14,6 +15,7 @@ from mindtorch_v2.profiler import TraceError, load, profile
 from mindtorch_v2.profiler.analysis.device.summary import device_summaries
 from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.results import writers
+from mindtorch_v2.profiler.store.store import EventStore, RowDetails
 
 FORMS = {"chrome": "x.json", "ascend": "x_ascend_pt", "ascend-db": "x_db_ascend_pt", "perfetto": "x.pftrace"}
 
@@ -35,9 +37,30 @@ def sums(store):
     return totals, launched, device
 
 
+def own_recording(folder):
+    """What this project records on a device: kernels, copies and a fill under their own names, a range on the device."""
+    rows = [{"name": "ProfilerStep#3", "kind": observer.STEP, "start": 0, "end": 100_000, "step": 3}]
+    device = {"device_type": 20, "device_index": 0, "stream": 7, "step": 3}
+    work = [("aclnnAdds_AddsAiCore_Adds", observer.KERNEL), ("Memcpy HtoD", observer.COPY), ("Memset", observer.FILL)]
+    for number, (name, kind) in enumerate(work, 1):
+        at = 10_000 * number
+        rows.append({"name": f"aten::op{number}", "start": at, "end": at + 5_000, "step": 3})
+        rows.append(
+            {"name": "launch", "kind": observer.RUNTIME, "start": at + 500, "end": at + 900, "correlation": number, "step": 3}
+        )
+        told = None if kind == observer.KERNEL else RowDetails("", json.dumps({"device": 0, "stream": 7, "bytes": 64 * number}))
+        times = {"start": at + 2_000, "end": at + 2_500 + number, "launch_thread": 1, "launch_ns": at + 500}
+        rows.append({"name": name, "kind": kind, **times, **device, "correlation": number, "details": told})
+    rows.append({"name": "[data] fetch", "kind": observer.SCOPE, "start": 11_000, "end": 50_000, **device})
+    store = EventStore.from_rows(rows, pid=77, wall_start_ns=folders.BASE, options={"use_device": "npu"})
+    writers.get("saved")(store, folder.with_suffix(".mtp"))
+    return folder.with_suffix(".mtp")
+
+
+@pytest.mark.parametrize("recording", [folders.text_folder, own_recording])
 @pytest.mark.parametrize("first, second", [*itertools.combinations(FORMS, 2)])
-def test_sums_are_equal_both_ways(tmp_path, capsys, first, second):
-    start = folders.text_folder(tmp_path / "start_ascend_pt")
+def test_sums_are_equal_both_ways(tmp_path, capsys, first, second, recording):
+    start = recording(tmp_path / "start_ascend_pt")
     expected = sums(load(start).store)
     path = start
     for number, form in enumerate((first, second, first)):

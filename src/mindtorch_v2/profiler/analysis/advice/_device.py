@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...._dispatch import observer
 from ...store.intervals import Intervals
 from ...store.store import EventStore
 from ._evidence import Rows, passes
 
+_HOST_COPY = re.compile("HtoD|DtoH|PCIE_DMA_SQE")
+_CUDA = 1  # torch's number of the device type
 _BUSY = 0.9  # of the time: from there on the device is what limits a program
 
 
@@ -69,6 +73,19 @@ def _use(store: EventStore) -> DeviceUse:
 def times_of(store: EventStore, rows: Rows) -> Intervals:
     """When at least one of the rows ran."""
     return Intervals(store.start[rows], store.end[rows])
+
+
+def touches_host(store: EventStore, copies: Rows) -> NDArray[np.bool_]:
+    """Which of the copies are between host and device, by their name or, on an NPU, by what else is told of them."""
+    named = np.array([_HOST_COPY.search(name) is not None for name in store.names], np.bool_)
+    told = np.array([*(_HOST_COPY.search(details.arguments) is not None for details in store.row_details), False])
+    return np.asarray(named[store.name[copies]] | told[store.details[copies]])
+
+
+def fewer_launches(store: EventStore) -> str:
+    """What launches fewer kernels on the devices of a recording."""
+    graphs = ", CUDA graphs" if (store.device_type == _CUDA).any() else ""
+    return f"torch.compile{graphs}, foreach and fused optimizers"
 
 
 def waits(store: EventStore) -> Rows:

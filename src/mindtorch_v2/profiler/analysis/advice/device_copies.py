@@ -7,7 +7,7 @@ import numpy as np
 from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.places import places
-from ._device import device_use, times_of
+from ._device import device_use, times_of, touches_host
 from ._evidence import share
 
 _LEAST = 0.05  # of the time
@@ -18,8 +18,7 @@ def rule(store: EventStore) -> list[Finding]:
     use = device_use(store)
     if use is None:
         return []
-    names = [number for number, name in enumerate(store.names) if "HtoD" in name or "DtoH" in name]
-    rows = use.copies[np.isin(store.name[use.copies], names)]
+    rows = use.copies[touches_host(store, use.copies)]
     alone = ((times_of(store, rows) & use.passes) - times_of(store, use.kernels)).total
     part = share(alone, store)
     if part is None or part < _LEAST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.places import places
-from ._device import device_use, times_of, waits
+from ._device import device_use, fewer_launches, times_of, waits
 from ._evidence import outermost, rows_named, share, slow_lines
 
 _LEAST = 0.3  # of the time
@@ -28,8 +28,8 @@ def rule(store: EventStore) -> list[Finding]:
         (
             idle - in_loader - in_waits,
             "the host prepares the next kernels",
-            "The host is what limits: larger batches, fewer and fused kernels (torch.compile, CUDA graphs, foreach "
-            "optimizers), and less Python between ops keep the device at work.",
+            f"The host is what limits: larger batches, fewer and fused kernels ({fewer_launches(store)}), and less Python "
+            "between ops keep the device at work.",
         ),
     ]
     causes.sort(key=lambda cause: -cause[0])

@@ -7,7 +7,7 @@ import numpy as np
 from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.places import places
-from ._device import device_use
+from ._device import device_use, fewer_launches
 from ._evidence import passes, share, top_names
 
 _FEWEST = 100  # in a pass
@@ -32,8 +32,8 @@ def rule(store: EventStore) -> list[Finding]:
         Finding(
             "small_kernels",
             f"{len(small) / max(1, passes(store).count):,.0f} kernels a step take less than {duration(_SMALL_NS)} each",
-            "The device waits for the next launch longer than it works. Larger batches, fused ops (torch.compile, foreach and "
-            "fused optimizers) and CUDA graphs launch less often.",
+            "The device waits for the next launch longer than it works. Larger batches and fused ops launch less often: "
+            f"{fewer_launches(store)}.",
             (
                 f"{len(small):,} of {len(use.kernels):,} kernels, {duration(float(np.median(store.duration[small])))} in the "
                 f"middle; they worked for {duration(worked)}, between them the device idled for {duration(between)} of "

@@ -202,7 +202,12 @@ class _Database:
 
     def _tasks(self) -> Iterator[Event]:
         kernels = self._kernels()
-        copied = {task: size for task, size in self.rows("MEMCPY_INFO", "globalTaskId", "size") if type(size) is int}
+        copied = {
+            task: (size, tables.DIRECTIONS.get(operation))
+            for task, size, operation in self.rows("MEMCPY_INFO", "globalTaskId", "size", "memcpyOperation")
+            if type(size) is int
+        }
+        names = {task: self.text(name) for task, name in self.rows("TASK_NAMES", "globalTaskId", "name")}
         collective_tasks = {task for (task,) in self.rows("COMMUNICATION_TASK_INFO", "globalTaskId")}
         for start, end, device, connection, task, kind, stream in self.rows(
             "TASK", "startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "taskType", "streamId"
@@ -213,14 +218,16 @@ class _Database:
                 if mark is not None:
                     yield {**mark, "cat": "gpu_user_annotation"}
                 continue
-            name = known.name if known else task_type
+            name = known.name if known else names.get(task, task_type)
             # Parts of a kernel have its type, too: where kernels are listed, only those are.
             category = "kernel" if known else kinds.task_category(task_type, task_type)
             if category == "kernel" and kernels and not known:
                 category = None
             args: dict[str, Any] = {**(known.details if known else {}), "Task Type": task_type, "stream": stream}
             if task in copied:
-                args["bytes"] = copied[task]
+                args["bytes"], direction = copied[task]
+                if direction is not None and task not in names:
+                    args[kinds.COPY_NAME] = direction
             event = self._device_span("TASK", name, (start, end), device, stream, connection)
             if event is not None:
                 if category is None or (task in collective_tasks and not known):

@@ -20,7 +20,6 @@ from .text_files import input_texts, kernel_detail, task_type
 Row = tuple[Any, ...]
 _NO_NUMBER = 4294967295  # what CANN writes for a model, a context or a task that there is none of
 _LEVELS = {name: number for number, name in tables.API_TYPES.items()}
-_DIRECTIONS = {"HtoH": 0, "HtoD": 1, "DtoH": 2, "DtoD": 3}
 
 
 def databases(contents: Contents) -> dict[str, Iterable[bytes]]:
@@ -114,6 +113,7 @@ class _Recording:
         yield "COMPUTE_TASK_INFO", self._kernels()
         yield "TASK_PMU_INFO", self._counters()
         yield "MEMCPY_INFO", self._copies()
+        yield "TASK_NAMES", ((row, self._text(name)) for row, name in self._copy_names())
         yield "COMMUNICATION_OP", self._collectives()
         yield "OP_MEMORY", self._memory()
         yield "MEMORY_RECORD", self._totals()
@@ -235,8 +235,12 @@ class _Recording:
         for row in contents.copies.tolist():
             size = contents.details(row).get("bytes")
             if type(size) is int:
-                named = f"{contents.name(row)} {contents.details(row).get('memcpy direction')}"
-                yield row, size, next((number for text, number in _DIRECTIONS.items() if text in named), 65535)
+                named = f"{contents.name(row)} {contents.details(row).get(kinds.COPY_NAME)}"
+                yield row, size, next((number for number, text in tables.DIRECTIONS.items() if text in named), 65535)
+
+    def _copy_names(self) -> Iterator[tuple[int, str]]:
+        named = ((row, self._contents.name(row)) for row in self._contents.copies.tolist())
+        return ((row, name) for row, name in named if kinds.is_copy_name(name))
 
     def _collectives(self) -> Iterator[Row]:
         contents = self._contents

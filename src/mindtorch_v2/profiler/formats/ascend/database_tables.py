@@ -35,6 +35,7 @@ PROFILER: Mapping[str, str] = {
         "outputDataTypes INTEGER, outputShapes INTEGER, attrInfo INTEGER, opState INTEGER, hf32Eligible INTEGER"
     ),
     "TASK_PMU_INFO": "globalTaskId INTEGER, name INTEGER, value NUMERIC",
+    "TASK_NAMES": "globalTaskId INTEGER PRIMARY KEY, name INTEGER",  # of copies, in databases that are written here
     "MEMCPY_INFO": "globalTaskId INTEGER, size NUMERIC, memcpyOperation NUMERIC",
     "COMMUNICATION_OP": (
         "opName INTEGER, startNs INTEGER, endNs INTEGER, connectionId INTEGER, groupName INTEGER, opId INTEGER PRIMARY KEY, "
@@ -53,7 +54,7 @@ PROFILER: Mapping[str, str] = {
 }
 
 # Tables that are there only if they have a row: tools take an empty one for figures that are missing.
-NOT_EMPTY = frozenset({"OP_MEMORY", "MEMORY_RECORD", "GC_RECORD"})
+NOT_EMPTY = frozenset({"OP_MEMORY", "MEMORY_RECORD", "GC_RECORD", "TASK_NAMES"})
 
 # analysis.db: what is computed of a recording.
 ANALYSIS: Mapping[str, str] = {
@@ -101,6 +102,7 @@ MEMCPY_OPERATIONS = {
     4: "managed memory",
     65535: "other",
 }
+DIRECTIONS = {0: "HtoH", 1: "HtoD", 2: "DtoH", 3: "DtoD"}  # of these, as names of copies have them
 # Columns of COMPUTE_TASK_INFO under the names that kernel_details.csv has; older databases have blockDim for blockNum.
 KERNEL_DETAILS = {
     "opType": "Type",

@@ -27,6 +27,7 @@ SCOPE_ARGUMENT = "Scope"  # of ranges in folders that are written here, so that 
 # Ranges of torch and of users have the category of ops, too; these are known by name.
 _RANGES = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)", "DistributedDataParallel.")
 
+COPY_NAME = "memcpy direction"  # the argument that has the name of a copy or fill in folders that are written here
 MARK = "MSTX"  # the type of a task that marks a moment or a range of a stream, in folders that are written here
 
 _COLLECTIVE = re.compile(r"hcom_([A-Za-z]+)__([0-9a-z]+)_([0-9]+)_[0-9]+")
@@ -59,6 +60,11 @@ def task_category(task_type: str, name: str) -> str | None:
     if name.startswith("MEMSET") or task_type in _FILL:
         return "gpu_memset"
     return "kernel" if _KERNEL.fullmatch(task_type) else None
+
+
+def is_copy_name(name: object) -> bool:
+    """Whether this is what PyTorch and this project call a copy or a fill."""
+    return isinstance(name, str) and name.startswith(("Memcpy", "Memset"))
 
 
 def host_category(category: str, name: str) -> str:

@@ -153,7 +153,7 @@ def _hardware(contents: Contents) -> Iterator[dict[str, Any]]:
             if type(details.get("bytes")) is int:
                 args["data size(Byte)"] = details["bytes"]
             if not name.startswith(("MEMCPY", "MEMSET")):
-                args["memcpy direction"], name = name, "MEMCPY_ASYNC" if store.kind[row] == observer.COPY else "MEMSET_ASYNC"
+                args[kinds.COPY_NAME], name = name, "MEMCPY_ASYNC" if store.kind[row] == observer.COPY else "MEMSET_ASYNC"
         yield from _with_flows(contents, row, _span(contents, row, process, contents.lane(row), name, args))
 
 

@@ -117,6 +117,8 @@ class Translator:
         if category is None:
             return {**event, "cat": kinds.TASK}
         more = {key: value for key, value in args.items() if key not in ("connection_id", "data size(Byte)")}
+        if kinds.is_copy_name(more.get(kinds.COPY_NAME)):
+            event = {**event, "name": more.pop(kinds.COPY_NAME)}
         if type(args.get("data size(Byte)")) is int:
             more["bytes"] = args["data size(Byte)"]
         return self._device_row(event, category, args, {**more, "stream": event.get("tid")})
