@@ -9,7 +9,7 @@ from ..analysis.device.answer import device_answer
 from ..store.store import EventStore
 
 _MOST_KERNELS, _MOST_STEPS, _MOST_CHARACTERS = 300, 200, 400
-_LISTS = {"steps": _MOST_STEPS, "copies": 60, "launches": 60, "idle": 30}
+_LISTS = {"steps": _MOST_STEPS, "overlap": _MOST_STEPS, "copies": 60, "launches": 60, "idle": 30}
 
 
 def device_table(store: EventStore) -> dict[str, Any] | None:

@@ -40,6 +40,9 @@ def test_figures_are_those_of_the_analysis(open_page, tmp_path):
     assert int(step["copy_ns"]) == known["copy_ns"] + known["fill_ns"] > known["copy_ns"]
     parts = [int(value) for key, value in step.items() if key.endswith("_ns") and key != "duration_ns"]
     assert sum(parts) == int(step["duration_ns"]) == known["duration_ns"]
+    parts = ("duration_ns", "computing_ns", "communication_ns", "not_overlapped_ns", "free_ns", "copying_ns")
+    [step] = rows(page, "Computing and communication by step")
+    assert [int(step[part]) for part in parts] == [wanted["overlap"][0][part] for part in parts]
     assert {row["name"] for row in rows(page, "Copies and fills")} == {group["name"] for group in wanted["copies"]}
     assert [int(row["launches"]) for row in rows(page, "Launches by stream")] == [3, 1]
     text = page.inner_text("#section-device")

@@ -136,7 +136,7 @@ export const deviceSection = {
   title: "Device",
   available: (model) => Boolean(model.devices),
   build(model, root, app) {
-    const { devices, limits, steps, kernels, copies, launches, idle } = model.devices;
+    const { devices, limits, steps, overlap, kernels, copies, launches, idle } = model.devices;
     const chosen = app.choicesOf(this),
       names = devices.map((device) => device.device),
       most = (items) => Math.max(...items.map((item) => item.total_ns), 1);
@@ -157,6 +157,22 @@ export const deviceSection = {
       heading("Device", "How busy each device was, what it waited for, and what ran on it."),
       devices.map((device, at) => deviceSummary(device, limits[at])),
       steps.length > 0 && [el("h3", { text: "Steps by what they spent their time on" }), stepTable(steps)],
+      overlap.length > 0 &&
+        captionedTable(
+          "Computing and communication by step",
+          [
+            figureColumn("step", "Step", String),
+            figureColumn("duration_ns", "Time", time, "Of the last step until its work was done"),
+            figureColumn("computing_ns", "Computing", time),
+            figureColumn("communication_ns", "Communication", time),
+            figureColumn("not_overlapped_ns", "Not overlapped", time, "Communication while nothing was computed"),
+            figureColumn("free_ns", "Free", time, "Neither computing nor communication"),
+            figureColumn("copying_ns", "Copying in it", time, "Copies and fills in the free time"),
+            { key: "device", title: "Device", value: (step) => step.device },
+          ],
+          overlap,
+          "duration_ns",
+        ),
       el("h3", { text: "Kernels" }),
       el(
         "div",
