@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
@@ -294,11 +293,14 @@ def fill(module: ModuleType, path: str) -> None:
     module.__dict__["__all__"] = sorted(name for name in names if not name.startswith("_"))
 
 
-class _TableLoader(Loader):
-    """Makes a module of the table."""
+class _TableLoader:
+    """Makes a module of the table. Not an importlib.abc.Loader: that import takes a tenth of the time of importing nn."""
 
     def __init__(self, path: str) -> None:
         self.path = path
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """None: the module is made as usual."""
 
     def exec_module(self, module: ModuleType) -> None:
         fill(module, self.path)
@@ -307,4 +309,5 @@ class _TableLoader(Loader):
 def find_spec(name: str) -> ModuleSpec | None:
     """How the import system makes a module of the table; None for other names."""
     path = name.partition(".")[2]
-    return ModuleSpec(name, _TableLoader(path), is_package=True) if path in MODULES else None
+    loader: Any = _TableLoader(path)
+    return ModuleSpec(name, loader, is_package=True) if path in MODULES else None

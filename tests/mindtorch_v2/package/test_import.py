@@ -242,3 +242,17 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
             _ = module.nonesuch
     with pytest.raises(ImportError):
         exec("from mindtorch_v2 import nonesuch")
+
+
+def test_layers_and_optimizers_load_nothing_for_several_processes() -> None:
+    names = set(run("from mindtorch_v2 import nn, optim\n" + LIST_MODULES))
+    assert not names & {"importlib.abc", "logging", "tempfile", "mindtorch_v2.distributed", "mindtorch_v2.futures"}
+
+
+def test_data_parallel_of_several_processes_is_loaded_when_asked_for() -> None:
+    names = run(
+        "from mindtorch_v2 import nn\n"
+        "assert nn.parallel.DistributedDataParallel is nn.parallel.distributed.DistributedDataParallel\n"
+        "assert 'DistributedDataParallel' in dir(nn.parallel)\n" + LIST_MODULES
+    )
+    assert "mindtorch_v2.distributed" in names

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..._lazy_imports import lazy_exports as _lazy_exports
 from .data_parallel import DataParallel, data_parallel
-from .distributed import DistributedDataParallel
+
+if TYPE_CHECKING:
+    from .distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
+
+# Most programs run in one process: the rooms for several are loaded when they are asked for.
+__getattr__, __dir__ = _lazy_exports(__name__, ("distributed",), {".distributed": ("DistributedDataParallel",)})
