@@ -20,8 +20,10 @@ from .layer_norm import normalized_in_ops
 
 # Up to here BLAS computes on one thread by itself.
 _FEW = 8192
-# Of more elements than this, channels are taken in blocks; below, the copies that blocks need cost more than they gain.
+# Channels are taken in blocks of about `BLOCK` elements where there are more than this. Of fewer, the copies that blocks need
+# cost more than the cache gains: larger blocks, of `_PART`, cost nothing and are for threads to share.
 _MANY = 1 << 19
+_PART = 1 << 17
 
 
 def _channels(input):
@@ -92,7 +94,8 @@ def _each_part(planes, work):
     if planes.size <= _FEW:
         work(slice(0, channels))
     else:
-        parallel.blocks(channels, max(1, BLOCK * channels // planes.size) if planes.size > _MANY else channels, work)
+        size = BLOCK if planes.size > _MANY else _PART
+        parallel.blocks(channels, max(1, size * channels // planes.size), work)
 
 
 def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):

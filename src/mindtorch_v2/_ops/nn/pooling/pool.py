@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...._core import parallel
 from ...._core.tensor import make_tensor
 from ...._dispatch.facts import SPATIAL, Autocast, Layout
 from ...._dispatch.registry import aten, composite, op
@@ -17,6 +18,8 @@ from .._windows import offsets, output_size, pad_spatial
 from ._checks import check_one_int, check_ordered, refuse, settings
 
 _INT64 = np.dtype(np.int64)
+# Windows that are worked on together.
+_BLOCK = 1 << 14
 
 
 def _pooled_size(size, kernel, stride, padding, dilation, ceil_mode):
@@ -76,19 +79,17 @@ def _max_views(name, input, kernel, stride, padding, dilation, ceil_mode):
     return [padded[index] for _, index in offsets(kernel, out, stride, dilation)], out
 
 
-def _maxima(views):
-    if len(views) == 1:
-        return np.array(views[0])
-    best = np.maximum(views[0], views[1])
+def _maxima(views, out=None):
+    """The maximum of the views, place by place, in `out` or a new array."""
+    best = np.maximum(views[0], views[min(1, len(views) - 1)], out=out)
     for view in views[2:]:
         np.maximum(best, view, out=best)
     return best
 
 
-def max_pool(name, input, kernel, stride, padding, dilation, ceil_mode):
-    """The maxima, and the flat position in the input plane of each."""
-    views, out = _max_views(name, input, kernel, stride, padding, dilation, ceil_mode)
-    best = _maxima(views)
+def _fill_maxima(views, best, indices, steps, corner):
+    """Write the maxima of the views to `best`, and their positions to `indices`."""
+    _maxima(views, best)
     # Which position holds the maximum: count the positions before the first that equals it. None equals nan, which
     # is then taken to be the last.
     rank = np.zeros(best.shape, np.uint8 if len(views) < 256 else np.int32)
@@ -100,6 +101,13 @@ def max_pool(name, input, kernel, stride, padding, dilation, ceil_mode):
             np.not_equal(view, best, differs)
             np.logical_and(missed, differs, missed)
             rank += missed
+    steps.take(rank, None, indices, "clip")  # which raises nothing and so needs no second array
+    np.add(indices, corner, indices)
+
+
+def max_pool(name, input, kernel, stride, padding, dilation, ceil_mode):
+    """The maxima, and the flat position in the input plane of each."""
+    views, out = _max_views(name, input, kernel, stride, padding, dilation, ceil_mode)
     dims = len(kernel)
     size = input.shape[-dims:]
     steps, corner = np.zeros((1,) * dims, _INT64), np.zeros((1,) * dims, _INT64)
@@ -107,8 +115,13 @@ def max_pool(name, input, kernel, stride, padding, dilation, ceil_mode):
         tail = (1,) * (dims - 1 - axis)
         steps = steps * size[axis] + (np.arange(kernel[axis]) * dilation[axis]).reshape(-1, *tail)
         corner = corner * size[axis] + (np.arange(out[axis]) * stride[axis] - padding[axis]).reshape(-1, *tail)
-    indices = steps.reshape(-1).take(rank)
-    indices += corner
+    best, indices = np.empty_like(views[0]), np.empty_like(views[0], _INT64)
+
+    def work(part):
+        _fill_maxima([view[part] for view in views], best[part], indices[part], steps.reshape(-1), corner)
+
+    # Some samples at a time: their maxima stay in the cache, and threads share them.
+    parallel.blocks(len(best), max(1, _BLOCK * len(best) // max(best.size, 1)), work)
     return best, indices
 
 
