@@ -112,6 +112,8 @@ class GroupTransport:
 
         self._distributed, self._group = distributed, group
         self.rank, self.size = distributed.get_rank(group), distributed.get_world_size(group)
+        # Of the CPU, unless the group serves another kind of device alone.
+        self._device = "npu" if distributed.get_backend(group) == "hccl" else "cpu"
 
     def send(self, data: bytes, rank: int) -> None:
         """Send bytes to a rank of the group."""
@@ -126,14 +128,14 @@ class GroupTransport:
     def _send(self, data: np.ndarray[Any, Any], rank: int) -> None:
         from ... import from_numpy
 
-        self._distributed.send(from_numpy(data.copy()), group=self._group, group_dst=rank)
+        self._distributed.send(from_numpy(data.copy()).to(self._device), group=self._group, group_dst=rank)
 
     def _receive(self, length: int, rank: int) -> bytes:
         from ... import empty, uint8
 
-        buffer = empty(length, dtype=uint8)
+        buffer = empty(length, dtype=uint8, device=self._device)
         self._distributed.recv(buffer, group=self._group, group_src=rank)
-        return bytes(buffer.numpy())
+        return bytes(buffer.cpu().numpy())
 
 
 class GroupStatistics:
