@@ -12,6 +12,7 @@ from .._io.terminal import shown
 from ..recording.op_inputs import SCALAR_TYPES
 from ..store.store import EventStore, InputInfo
 from .findings import duration
+from .source.places import user_frame
 
 _SCRIPT = '''\
 """{title}
@@ -95,7 +96,8 @@ def script(store: EventStore, row: int, source: str = "", runs: int = 20) -> str
         raise ReplayError(f"{name!r} is not the name of an op")
     arguments, made = _arguments(_schema(name, overload, len(inputs.dims)), inputs)
     stack = store.call_stack[row]
-    where = f", called at {store.stacks[stack][0]}" if stack >= 0 and store.stacks[stack] else ""
+    frames = store.stacks[stack] if stack >= 0 else ()
+    where = f", called at {user_frame(frames) or frames[0]}" if frames else ""
     origin = f"Recorded{' in ' + source if source else ''}: {duration(int(store.duration[row]))}{where}."
     return _SCRIPT.format(
         title=f"{name}, event {int(store.ids[row])}.",

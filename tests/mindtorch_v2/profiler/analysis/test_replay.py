@@ -80,3 +80,12 @@ def test_command(store, tmp_path, capsys):
     assert mtprof(["replay", path, str(found["id"])]) == 0
     assert capsys.readouterr().out == found["script"]
     assert mtprof(["replay", path, "aten::nothing"]) == 2
+
+
+def test_the_line_is_that_of_the_program(store):
+    """The innermost frame is often a library's."""
+    row = find_call(store, "aten::gelu")
+    frames = ("mindtorch_v2/nn/functional.py(9): gelu", "train.py(3): <module>")
+    inputs = store.input_infos[store.shapes[row]]
+    again = EventStore.from_rows([{"name": "aten::gelu", "start": 0, "end": 5, "stack": frames, "inputs": inputs}])
+    assert "called at train.py(3)." in script(again, 0)
