@@ -269,6 +269,8 @@ def _options(collector: Collector, fields: Mapping[str, Any], columns: Mapping[s
     options["with_stack"] |= "stack" in columns and bool((columns["stack"] >= 0).any())
     options["with_modules"] |= bool(collector.modules)
     options["verbose"] = bool(collector.stacks)
+    if options["with_stack"] and not collector.stacks:
+        options["stacks_by_function"] = True  # worked out from calls of functions: a frame's line is where it is defined
     options["capture_overload_names"] = False
     options["use_device"] = _DEVICE_NAMES.get(device) if "device_type" in columns else None
     return options

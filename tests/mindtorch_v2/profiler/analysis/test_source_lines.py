@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from mindtorch_v2._dispatch import observer
+from mindtorch_v2.profiler import load
 from mindtorch_v2.profiler.analysis.source.files import CHANGED, FOUND, MISSING
 from mindtorch_v2.profiler.analysis.source.lines import source_lines
 from mindtorch_v2.profiler.analysis.source.places import parsed
@@ -175,3 +177,11 @@ def test_of_a_real_program_from_the_command_line(tmp_path, capsys):
     assert "has changed since it was recorded" in printed and "# another" in printed
     assert mtprof(["lines", str(target), "--file", "nothing.py"]) == 2
     assert "own.py" in capsys.readouterr().err
+
+
+def test_traces_of_pytorch_are_said_to_know_functions_only(tmp_path):
+    trace = Path(__file__).parents[1] / "fixtures" / "mlp_everything.json.gz"
+    recording = load(trace)
+    assert source_lines(recording.store).by_function
+    recording.save(tmp_path / "saved.mtp")
+    assert source_lines(load(tmp_path / "saved.mtp").store).by_function

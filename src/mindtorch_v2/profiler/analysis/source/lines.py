@@ -152,7 +152,8 @@ class _Lines:
         self._name_ops(line, rest, count)
         elsewhere = int(store.self_ns[rest[line[rest] < 0]].sum())
         files = sorted(self.files.values(), key=lambda one: -one.self_ns)
-        return SourceLines(files, elsewhere, bool(len(store.mem_time)), not (store.stack[self._host] >= 0).any())
+        by_function = bool(store.options.get("stacks_by_function")) or not (store.stack[self._host] >= 0).any()
+        return SourceLines(files, elsewhere, bool(len(store.mem_time)), by_function)
 
     def _lines_of_rows(self, own_function: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The line that each row was called from; where no stack tells, that of what called it."""
