@@ -118,3 +118,11 @@ def test_bad_input_is_refused_in_torchs_words(change, message):
     with pytest.raises(RuntimeError) as caught:
         torch._native_multi_head_attention(*made)
     assert message in str(caught.value)
+
+
+def test_an_empty_batch():
+    layer, x = _layer()
+    with torch.no_grad():
+        empty = x[:0]
+        output, weights = layer(empty, empty, empty)
+    assert (output.shape, weights.shape) == ((0, 3, 8), (0, 3, 3))

@@ -51,7 +51,9 @@ def _product(rows, weight):
     """`rows @ weight.T`, as one product of matrices."""
     turned = aten.t(weight)
     batch, length, width = rows._array.shape
-    return aten._unsafe_view(aten.mm(aten.reshape(rows, (batch * length, width)), turned), (batch, length, -1))
+    return aten._unsafe_view(
+        aten.mm(aten.reshape(rows, (batch * length, width)), turned), (batch, length, weight._array.shape[0])
+    )
 
 
 def _projected(query, key, value, embed_dim, weight):
