@@ -24,6 +24,7 @@ _ROUNDS = 8
 _HUBER = 1.5  # standard deviations within which an observation counts fully
 _MOST_OBSERVATIONS = 200_000
 _DENSE = 48  # collectives with more clocks are summed as a matrix product, others pair by pair
+_PRODUCTS = 1 << 20  # computed at once, so that memory does not grow with the number of collectives
 # Jitter is one-sided and correlated within a host, and its tails are heavier than a normal's: 95 % of hosts are to be within.
 _COVERAGE = 2.6
 _TO_SIGMA = 1.4826
@@ -231,7 +232,11 @@ def _least_squares(observed: _Observed, count: int, span: float, part: Numbers) 
     sigma = 1.0
     for _ in range(_ROUNDS):
         normal, right = _normal_equations(observed, x, weight, first, size, compact, count)
-        inverse = np.linalg.inv(normal[np.ix_(unknown, unknown)] + np.diag(prior[unknown] * sigma**2))
+        wanted = normal[np.ix_(unknown, unknown)]
+        del normal
+        wanted[np.diag_indices(len(unknown))] += prior[unknown] * sigma**2
+        inverse = np.linalg.inv(wanted)
+        del wanted
         solution[unknown] = inverse @ right[unknown]
         modeled = observed.end - solution[observed.clock] - solution[count + observed.clock] * x
         residual = modeled - (np.add.reduceat(weight * modeled, first) / np.add.reduceat(weight, first))[compact]
@@ -282,9 +287,13 @@ def _subtract_pairs(matrix: Floats, clock: Numbers, u: Floats, v: Floats, total:
     """Subtract the products of each instance's own sums; all instances here have the same number of clocks."""
     own = np.concatenate([clock, clock + count], axis=1)
     vector = np.concatenate([u, v], axis=1)
-    products = vector[:, :, None] * (vector / total[:, None])[:, None, :]
-    places = own[:, :, None] * (2 * count) + own[:, None, :]
-    matrix -= np.bincount(places.ravel(), products.ravel(), minlength=matrix.size).reshape(matrix.shape)
+    share = vector / total[:, None]
+    flat = matrix.reshape(-1)
+    step = max(_PRODUCTS // own.shape[1] ** 2, 1)
+    for begin in range(0, len(own), step):
+        part = slice(begin, begin + step)
+        places = own[part, :, None] * (2 * count) + own[part, None, :]
+        np.subtract.at(flat, places.ravel(), (vector[part, :, None] * share[part, None, :]).ravel())
 
 
 def _errors(covariance: Floats, count: int) -> Floats:
