@@ -51,6 +51,11 @@ def _two(self, *_rest):
     surface=Surface.NONE,
 )
 def _per_tensor(self, scale, zero_point, quant_min, quant_max):
+    """What `fake_quantize_per_tensor_affine` computes, and which elements were in reach.
+
+    >>> torch.ops.aten.fake_quantize_per_tensor_affine_cachemask(torch.tensor([0.26, 9.0]), 0.5, 0, -2, 2)[1]
+    tensor([ True, False])
+    """
     return _rounded(self, scale, zero_point, quant_min, quant_max)
 
 
@@ -78,6 +83,12 @@ def _by_tensors(self, scale, zero_point, fake_quant_enabled, quant_min, quant_ma
     surface=Surface.NONE,
 )
 def _per_channel(self, scale, zero_point, axis, quant_min, quant_max):
+    """What `fake_quantize_per_channel_affine` computes, and which elements were in reach.
+
+    >>> scale, zero_point = torch.tensor([0.5, 1.0]), torch.zeros(2, dtype=torch.int32)
+    >>> torch.ops.aten.fake_quantize_per_channel_affine_cachemask(torch.tensor([0.26, 9.0]), scale, zero_point, 0, -2, 2)[1]
+    tensor([ True, False])
+    """
     if scalar_name(scale) not in ("Float", "BFloat16"):
         raise RuntimeError(f"Scale must be Float or BFloat16, found {scalar_name(scale)}")
     if scalar_name(zero_point) not in ("Int", "Float", "Half"):

@@ -1,20 +1,10 @@
 // The first section: the job in figures, what was found, what filled the steps.
 
-import { append, Drawing, el, emptyState, heading, hideTip, legend, meter, showTip } from "../../report/assets/widgets/dom.js";
+import { append, card, Drawing, el, emptyState, heading, hideTip, legend, meter, showTip } from "../../report/assets/widgets/dom.js";
 import { count, percent, plural, tickLabel, tickSize, time } from "../../report/assets/widgets/format.js";
 import { theme } from "../../report/assets/widgets/palette.js";
 import { PARTS } from "./model.js";
 import { partColor } from "./rank_details.js";
-
-function card(title, value, note) {
-  return el(
-    "div",
-    { class: "card" },
-    el("h3", { text: title }),
-    el("p", { class: "figure", text: value }),
-    note && el("p", { class: "note", text: note }),
-  );
-}
 
 function cards(job) {
   const { answers } = job,
