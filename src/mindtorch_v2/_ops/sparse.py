@@ -73,7 +73,7 @@ def sparse_coo_tensor(
             if array.shape[1]
             else (*(0,) * array.shape[0], *entries.shape[1:])
         )
-    size = tuple(int(n) for n in size)
+    size = _checked_size(size)
     if len(size) != coordinates.shape[0] + entries.ndim - 1:
         raise RuntimeError(
             f"number of dimensions must be sparse_dim ({coordinates.shape[0]}) + dense_dim ({entries.ndim - 1}), "
@@ -91,6 +91,19 @@ def sparse_coo_tensor(
     if requires_grad:
         entries = entries.detach().requires_grad_()
     return make_sparse(coordinates, entries, size, bool(is_coalesced) or array.shape[1] < 2)
+
+
+def _checked_size(size: Any) -> tuple[int, ...]:
+    if not isinstance(size, list | tuple) or not all(_is_size(n) for n in size):
+        raise TypeError(f"sparse_coo_tensor(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+    return tuple(int(n) for n in size)
+
+
+def _is_size(n: Any) -> bool:
+    """Whether a value may stand for the number of elements along a dim: an integer, also of a tensor."""
+    if isinstance(n, Tensor):
+        return not n._array.ndim and n._array.dtype.kind in "iu"
+    return isinstance(n, int | np.integer) and not isinstance(n, bool)
 
 
 def _sparse(self: Any, what: str) -> SparseTensor:

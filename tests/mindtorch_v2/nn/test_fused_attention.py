@@ -126,3 +126,9 @@ def test_an_empty_batch():
         empty = x[:0]
         output, weights = layer(empty, empty, empty)
     assert (output.shape, weights.shape) == ((0, 3, 8), (0, 3, 3))
+
+
+@pytest.mark.parametrize("heads", [0, -1, 5])
+def test_features_that_do_not_split_into_heads(heads):
+    with pytest.raises(RuntimeError, match="do not split into 3 parts"):
+        torch.ops.aten._transform_bias_rescale_qkv(torch.ones(2, 3, 12), torch.ones(12), heads)

@@ -117,3 +117,9 @@ def test_gradients_of_sparse_outputs_that_do_not_fit():
     leaf = torch.tensor([[0.0, 2.0], [0.0, 4.0]]).to_sparse_csr().requires_grad_()
     with pytest.raises(NotImplementedError, match="compressed sparse output"):
         torch.autograd.grad(leaf * 2, leaf, torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("size", [torch.tensor([3]), [3.0], "a", (True,), 3])
+def test_sizes_are_integers(size):
+    with pytest.raises(TypeError, match="argument 'size' must be tuple of ints"):
+        torch.sparse_coo_tensor(torch.zeros(1, 1, dtype=torch.int64), torch.ones(1), size=size)

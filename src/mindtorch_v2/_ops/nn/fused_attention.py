@@ -16,7 +16,7 @@ from ..pointwise.scalar_forms import mul_number
 def _transform_bias_rescale_qkv(qkv, qkv_bias, num_heads):
     """Queries, keys and values by head, (batch, heads, length, width), of one projection; queries scaled for the softmax."""
     batch, length, width = qkv._array.shape
-    if width % 3 or (width // 3) % num_heads:
+    if num_heads <= 0 or width % 3 or (width // 3) % num_heads:
         raise RuntimeError(f"_transform_bias_rescale_qkv: {width} features do not split into 3 parts of {num_heads} heads")
     head = width // 3 // num_heads
     split = aten.view(aten.add(qkv, qkv_bias), (batch, length, 3, num_heads, head))
