@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from . import parallel
+
 # Values per pass: the arrays of one pass stay in the processor's cache.
 _CHUNK = 1 << 14
 
@@ -147,15 +149,21 @@ def _sin_cos(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def normals(uniforms: np.ndarray) -> np.ndarray:
     """Normals of groups of 16 float32 uniforms: the first eight of a group give the radii, the others the angles."""
     values = np.empty_like(uniforms)
-    for start in range(0, len(uniforms), _CHUNK):
-        groups = uniforms[start : start + _CHUNK].reshape(-1, 2, 8)
+
+    def work(part: slice) -> None:
+        groups = uniforms[part].reshape(-1, 2, 8)
         radius = _log((_ONE - groups[:, 0]).reshape(-1))
         radius *= _MINUS_TWO
         np.sqrt(radius, radius)
         sine, cosine = _sin_cos((groups[:, 1] * _TWO_PI).reshape(-1))
         cosine *= radius
         sine *= radius
-        result = values[start : start + _CHUNK].reshape(-1, 2, 8)
+        result = values[part].reshape(-1, 2, 8)
         result[:, 0] = cosine.reshape(-1, 8)
         result[:, 1] = sine.reshape(-1, 8)
+
+    if len(uniforms) <= _CHUNK:
+        work(slice(None))
+    else:
+        parallel.blocks(len(uniforms), _CHUNK, work)
     return values

@@ -98,6 +98,7 @@ CASES = {
         lambda x, w: F.conv2d(x, w, padding=1, groups=32), _leaf(4, 32, 64, 64), _leaf(32, 1, 3, 3)
     ),
     "LSTM": lambda: _trained(lambda x: torch.nn.LSTM(32, 64)(x)[0], _leaf(20, 16, 32)),
+    "randn": lambda: [torch.randn(_MANY)],
     "addcdiv_": lambda: [torch.randn(_MANY).addcdiv_(torch.randn(_MANY), torch.rand(_MANY) + 1, value=0.5)],
 }
 
