@@ -57,19 +57,20 @@ AS_IN_TORCH: list[tuple[str, str, str]] = [
     # A function in Python that was handed something else than what it takes.
     ("AttributeError", r"torch\.(nn|masked|distributions|optim|sparse|signal|functional)", ""),
     ("AttributeError", r"torch\.(stft|istft|unravel_index|svd_lowrank|pca_lowrank)$|_output_nr", ""),
+    ("AttributeError", r"Tensor\.(module_load|__repr__)$", ""),
     ("AssertionError", r"torch\.(nn|masked|distributions)\.", ""),
     ("AssertionError", r"torch\.(_assert|sym_ite)$", ""),
     ("AssertionError", "", "Torch not compiled with"),  # "... CUDA enabled"
     ("UFuncTypeError", "", "StrDType|DateTime64DType|M8|<U"),  # of the argument's own operators: text and dates of NumPy's
     ("AssertionError", r"torch\.optim\.", "capturable"),  # asked of a device that is not there
     ("BufferError", "dlpack", ""),
-    ("KeyError", r"torch\.optim\.", "params"),  # a dict in place of the parameters
+    ("KeyError", r"torch\.optim\.", "params|0"),  # a dict in place of the parameters, or of a pair of numbers
     ("KeyError", r"torch\.optim\.lr_scheduler\.", "initial_lr"),  # resumed without a state
     ("OverflowError", "", "int too big to convert"),  # a number of more than 64 bits
     ("OverflowError", r"torch\.(nn|optim)\.", ""),
     ("OverflowError", r"Tensor\.__int__|torch\.sym_int$", "cannot convert float infinity"),
     ("MemoryError", r"torch\.nn\.RNNCellBase", ""),  # of Python's own, for `(1,) * 2**62`
-    ("ZeroDivisionError", r"torch\.(nn|optim\.lr_scheduler)\.", ""),
+    ("ZeroDivisionError", r"torch\.(nn|optim)\.", ""),
 ]
 _NUMPYS_WORDS = re.compile(
     r"ufunc|_UFunc|could not broadcast|operands could not|shape mismatch: |Cannot cast|numpy|setting an array element|"
