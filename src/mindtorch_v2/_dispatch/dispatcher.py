@@ -41,7 +41,7 @@ from .errors import (
     translate,
     type_name,
 )
-from .facts import Layout
+from .facts import Layout, Promotion
 from .lazy_values import execute_lazy
 from .overloads import accepts, bind, number_as_tensor, packet_function, resolve, type_word
 from .promotion import as_number, is_number, promote
@@ -118,7 +118,19 @@ def execute_eager(op: OpSpec, args: tuple[Any, ...], keys: int) -> Any:
             check_version(storage_of(args[0]))  # before its array is read: it may get another one here
         return _execute_in_place(op, args, prepare(op, args))
     arrays = prepare(op, args)
-    return wrapped(op, args, arrays, op.kernel(*arrays))
+    return wrapped(op, args, arrays, _computed(op, args, arrays))
+
+
+def _computed(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> Any:
+    """What the kernel gives. Of an op with `wide_numbers`, a number beside half precision keeps its digits."""
+    kind = arrays[0].dtype if op.wide_numbers else None
+    if kind is None or kind.itemsize != 2 or kind.kind not in "fV":
+        return op.kernel(*arrays)
+    beside = args[:2] if op.promote is Promotion.FLOAT else args[1:2]  # a product with it as the first rounds it, in torch, too
+    if all(isinstance(arg, Tensor) and (arg._array.ndim or arg._array.dtype is kind) for arg in beside):
+        return op.kernel(*arrays)
+    wide = [arg._array.astype(np.float32) if isinstance(arg, Tensor) else float(arg) for arg in args[:2]]
+    return op.kernel(*wide).astype(kind)
 
 
 def wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -> Any:
@@ -184,10 +196,10 @@ def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> A
     storage = storage_of(target)
     if op.inplace_of is None:
         op.kernel(*arrays)
-    elif op.takes_out and arrays[0] is target._array:  # it was not promoted
+    elif op.takes_out and arrays[0] is target._array and not op.wide_numbers:  # it was not promoted
         op.kernel(*arrays, out=arrays[0])
     else:
-        write_result(op, target, op.kernel(*arrays))
+        write_result(op, target, _computed(op, args, arrays))
     storage.version += 1
     return target
 

@@ -427,18 +427,23 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
         text.begin("if _kind is float or _kind is int:")
         if op.wraps_number:
             text.add(f"if _start: return spelled(_op, {packed})")
-        text.add(
-            f"_keys = {_keys_expression([first, *plain])}",
-            f"_x1 = {other}",
-            f"if _x0.dtype is not f32 and _keys <= {AUTOGRAD}: {remake}",
-        )
+        text.add(f"_keys = {_keys_expression([first, *plain])}", f"_x1 = {other}")
+        text.begin(f"if _x0.dtype is not f32 and _keys <= {AUTOGRAD}:")
+        if op.wide_numbers:
+            text.add(f"if _x0.dtype.itemsize == 2: return run_kernel(_op, {packed})")
+        text.add(remake)
+        text.end()
         _note_layout(text, op, [first.python_name])
         text.end()
         text.begin("else:")
         text.add(f"_keys = {_keys_expression([first, promoted[1], *plain])}", f"_x1 = {other}._array")
         _refuse_overlap(text, op, first.python_name, other)
         mixed = "(_x0.dtype is not f32 or _x1.dtype is not f32)" if op.promote in _ALWAYS else "_x0.dtype is not _x1.dtype"
-        text.add(f"if {mixed} and _keys <= {AUTOGRAD}: {remake}")
+        text.begin(f"if {mixed} and _keys <= {AUTOGRAD}:")
+        if op.wide_numbers:
+            text.add(f"if _x0.dtype.itemsize == 2 or _x1.dtype.itemsize == 2: return run_kernel(_op, {packed})")
+        text.add(remake)
+        text.end()
         _note_layout(text, op, [first.python_name, other])
         text.end()
     else:

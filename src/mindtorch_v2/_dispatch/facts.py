@@ -164,6 +164,8 @@ class Facts(TypedDict, total=False):
     number_form: bool
     # While something records, a number becomes a tensor by the steps that torch shows.
     wraps_number: bool
+    # A number, or a tensor without dims, keeps its digits beside half precision: the op computes in float32 and rounds once.
+    wide_numbers: bool
     # What runs in the kernel's place while the calling thread records: Tensor code of the ops that torch's kernel calls, so
     # that a profile shows torch's tree. It takes the arguments in the order of the schema and gives the same result.
     recorded_form: Kernel

@@ -105,6 +105,8 @@ def number_like(number: complex, other: Any, true_division: bool = False) -> Ten
         raise OverflowError("int too big to convert")
     if true_division and own.np.kind in "iu":
         own = dt.get_default_dtype()
+    if own in (dt.float16, dt.bfloat16) and other._array.ndim:
+        own = dt.float32  # which leaves the dtype of `other` as well, and keeps the digits
     return make_tensor(np.asarray(number).astype(own.np))
 
 

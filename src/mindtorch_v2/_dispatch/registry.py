@@ -96,6 +96,7 @@ class OpSpec:
         "takes_out",
         "tensors_only",
         "torch_counts_flops",
+        "wide_numbers",
         "wraps_number",
     )
 
@@ -135,6 +136,7 @@ class OpSpec:
     takes_all_grads: bool
     tensors_only: bool
     torch_counts_flops: bool
+    wide_numbers: bool
     wraps_number: bool
     # The module that declares it.
     home: str
@@ -329,6 +331,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
             "takes_all_grads",
             "tensors_only",
             "torch_counts_flops",
+            "wide_numbers",
             "wraps_number",
         ),
         lambda spec: False,
@@ -495,6 +498,7 @@ _SHARED_FACTS = frozenset(
         "shares_memory",
         "takes_all_grads",
         "tensors_only",
+        "wide_numbers",
         "wraps_number",
     }
 )

@@ -382,3 +382,30 @@ def test_sums_with_products_round_once_in_half_precision(call, wanted):
     x = t([1.75, -2.375], dtype=torch.bfloat16)
     assert call(x).tolist() == wanted
     assert call(x.half()).dtype == torch.float16
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x * 0.1,
+        lambda x: 0.1 * x,
+        lambda x: x / 3.1,
+        lambda x: x * t(0.1),
+        lambda x: x / t(3.1, dtype=torch.float64),
+        lambda x: x.clone().mul_(0.1),
+        lambda x: x.clone().div_(3.1),
+        lambda x: torch.mul(x, 0.1, out=torch.empty_like(x)),
+        lambda x: torch.div(x, 3.1, rounding_mode=None),
+        lambda x: torch.autograd.grad((x.requires_grad_() * 0.1).sum(), x)[0],
+    ],
+)
+def test_numbers_keep_their_digits_beside_half_precision(call, kind):
+    x = (torch.arange(64.0) / 64 + 0.3).to(kind)
+    result = call(x.clone())
+    assert result.dtype is kind and result.equal(call(x.float()).to(kind))
+
+
+def test_a_tensor_without_dims_before_a_product_is_rounded_in_half_precision():
+    x = (torch.arange(64.0) / 64 + 0.3).half()
+    assert (t(0.1) * x).equal(t(0.1).half() * x)

@@ -236,6 +236,7 @@ mul = op(
     number_first=True,
     out_overload="out",
     torch_counts_flops=True,
+    wide_numbers=True,
     doc="""Multiplies element by element.
 
     >>> torch.mul(torch.tensor([1, 2]), torch.tensor([10, 20]))
@@ -259,6 +260,7 @@ div = op(
     aliases=("divide",),
     number_first=True,
     out_overload="out",
+    wide_numbers=True,
     doc="""Divides by `other`; `rounding_mode` may be "trunc" or "floor".
 
     >>> torch.div(torch.tensor([7.0, -7.0]), 2)
@@ -303,6 +305,8 @@ def div_mode(self, other, rounding_mode, out=None):
     if not isinstance(other, np.ndarray):
         other = number_for(other, self.dtype)
     if rounding_mode is None:
+        if is_half(self.dtype) and not isinstance(divisor, np.ndarray):
+            return rounded_once(lambda self: np.divide(self, float(divisor)), out, self)
         if not whole:
             return np.divide(self, other, out)
         if out is not None and out.dtype.kind in "iub":

@@ -32,6 +32,7 @@ def _declare(
         flops=count,
         samples=lambda make: [(make(3, 4), 2.0)],
         number_first=True,
+        wide_numbers=name in ("mul", "div"),
         torch_counts_flops=packets[name].overloads["Tensor"].torch_counts_flops,
     )
     for form, function in tensor_forms.items():
