@@ -12,13 +12,17 @@ from numpy.typing import NDArray
 from ..formats._recovery import TraceError
 from ..retention.stats import BINS, Summary, duration_of
 from .collectives import Group
-from .digest import OTHERS, Digest, Steps
+from .digest import NO_COMMUNICATIONS, OTHERS, Digest, Steps
 from .digest_file import decode
 
 Numbers = NDArray[np.int64]
 MOST_OPS = 64  # of a job, those that take longest
-# Narrow columns: ten thousand ranks have three million communications.
-_DTYPES = {"rank": np.int32, "step": np.int32, "kind": np.int8, "group": np.int32, "exposed": np.int16, "peer": np.int32}
+# Narrow columns: ten thousand ranks have three million communications, and as many sums of ops.
+_DTYPES = {
+    **dict.fromkeys(("rank", "step", "group", "peer", "op", "bin", "count"), np.int32),
+    "kind": np.int8,
+    "exposed": np.int16,
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -93,7 +97,7 @@ def merge(blocks: Iterable[bytes], left_out: Iterable[LeftOut] = ()) -> Job:
     """The job of some digests, in any order. Ranks that come twice, and what does not fit, are left out by name."""
     gone = list(left_out)
     digests: dict[int, Digest] = {}
-    for digest in sorted((decode(block) for block in set(blocks)), key=lambda digest: (digest.rank, digest.source)):
+    for digest in sorted((_narrowed(decode(block)) for block in set(blocks)), key=lambda digest: (digest.rank, digest.source)):
         first = digests.setdefault(digest.rank, digest)
         if first is not digest:
             gone.append(LeftOut(digest.source, f"rank {digest.rank} is there already: {first.source}"))
@@ -108,6 +112,9 @@ def merge(blocks: Iterable[bytes], left_out: Iterable[LeftOut] = ()) -> Job:
     if missing:
         notes.append(f"{len(missing)} of {world} ranks are missing: {_listed(missing)}")
     groups, group_of = _groups(ordered)
+    messages = _messages(ordered, group_of, numbers)
+    for digest in ordered:
+        digest.communications = NO_COMMUNICATIONS  # most of its memory
     ops, op_of = _ops(ordered)
     op_ns, op_calls, sketches = _op_matrices(ordered, ops, op_of, numbers)
     return Job(
@@ -120,7 +127,7 @@ def merge(blocks: Iterable[bytes], left_out: Iterable[LeftOut] = ()) -> Job:
         step_numbers=numbers,
         steps={column.name: _matrix(ordered, column.name, numbers) for column in fields(Steps) if column.name != "number"},
         groups=groups,
-        messages=_messages(ordered, group_of, numbers),
+        messages=messages,
         ops=ops,
         op_ns=op_ns,
         op_calls=op_calls,
@@ -128,6 +135,15 @@ def merge(blocks: Iterable[bytes], left_out: Iterable[LeftOut] = ()) -> Job:
         left_out=sorted(set(gone)),
         notes=notes,
     )
+
+
+def _narrowed(digest: Digest) -> Digest:
+    """A digest whose columns take no more memory than they need."""
+    for part in (digest.communications, digest.op_times, digest.sketches):
+        for column in fields(part):
+            if column.name in _DTYPES:
+                setattr(part, column.name, getattr(part, column.name).astype(_DTYPES[column.name]))
+    return digest
 
 
 def _reasons(gone: list[LeftOut]) -> str:
@@ -252,4 +268,4 @@ def _messages(digests: list[Digest], group_of: list[Numbers], numbers: Numbers) 
 
 def _joined(name: str, parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
     dtype = _DTYPES.get(name, np.int64)
-    return np.concatenate([np.empty(0, dtype), *(part.astype(dtype) for part in parts)], dtype=dtype)
+    return np.concatenate([np.empty(0, dtype), *(part.astype(dtype, copy=False) for part in parts)], dtype=dtype)
