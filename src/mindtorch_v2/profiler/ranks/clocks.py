@@ -179,8 +179,10 @@ def _observations(job: Job, instances: Instances, clock_of: Numbers, ends: Float
     if not len(chosen):
         return _Observed(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
     key = instances.number[chosen] * count + clock_of[job.messages.rank[instances.rows[chosen]]]
-    order = np.lexsort((ends[chosen], key))
-    key, ordered = key[order], ends[chosen][order]
+    chosen_ends = ends[chosen]
+    order = np.lexsort((chosen_ends, key))
+    key, ordered = key[order], chosen_ends[order]
+    del chosen, chosen_ends, order  # of ten thousand ranks each is 25 MB
     first = np.flatnonzero(np.append(True, np.diff(key) != 0))
     number = np.diff(np.append(first, len(key)))
     end = (ordered[first + (number - 1) // 2] + ordered[first + number // 2]) / 2
@@ -235,9 +237,7 @@ def _least_squares(observed: _Observed, count: int, span: float, part: Numbers) 
         wanted = normal[np.ix_(unknown, unknown)]
         del normal
         wanted[np.diag_indices(len(unknown))] += prior[unknown] * sigma**2
-        inverse = np.linalg.inv(wanted)
-        del wanted
-        solution[unknown] = inverse @ right[unknown]
+        solution[unknown] = np.linalg.solve(wanted, right[unknown])
         modeled = observed.end - solution[observed.clock] - solution[count + observed.clock] * x
         residual = modeled - (np.add.reduceat(weight * modeled, first) / np.add.reduceat(weight, first))[compact]
         # A residual is what is left after an instance's mean is taken away.
@@ -248,7 +248,7 @@ def _least_squares(observed: _Observed, count: int, span: float, part: Numbers) 
     freedom = max(len(x) - len(first) - 2 * (count - 1), 1)
     variance = float((huber * residual**2).sum() / freedom) * len(x) / max(float(huber.sum()), 1.0)
     variance = max(variance, sigma**2)
-    covariance[np.ix_(unknown, unknown)] = inverse * variance
+    covariance[np.ix_(unknown, unknown)] = np.linalg.inv(wanted) * variance
     return solution, covariance, float(np.sqrt(variance))
 
 
