@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 warnings.simplefilter("ignore")
 
 
-def _checked(cases: Any) -> fuzz_programs.Check:
-    checking = fuzz_programs.Check(torch, None)
+def _checked(cases: Any, python: str | None = None) -> fuzz_programs.Check:
+    checking = fuzz_programs.Check(torch, python)
     for case in cases:
         checking.add(case)
     assert not checking.groups, checking.report()
@@ -47,5 +47,5 @@ def new_programs(size: int) -> str:
         path = Path(folder) / "programs.gz"
         command = [python, str(ROOT / "tools" / "fuzz_programs.py"), "record", str(path), "--count", str(size), "--seed", "100"]
         subprocess.run(command, check=True, capture_output=True)
-        done = _checked(fuzz_programs.recorded(path))
+        done = _checked(fuzz_programs.recorded(path), python)
     return f"{done.programs:,.0f} programs, {done.statements:,.0f} statements, {done.listed:,.0f} with a listed difference"

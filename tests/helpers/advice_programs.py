@@ -249,7 +249,7 @@ def waits_for_data(step: Callable[[], None], ns: int) -> None:
 
 
 def reads_values(step: Callable[[], None], reads: int) -> None:
-    x = torch.randn(500, 500)
+    x = torch.randn(1000, 1000)
     for _ in range(6):
         total = (x * x).sum()
         for _ in range(reads):
@@ -309,7 +309,7 @@ def drops_gradients(step: Callable[[], None], steps: int) -> None:
 
 
 def one_parameter_at_a_time(step: Callable[[], None], parameters: int) -> None:
-    weights = [nn.Parameter(torch.randn(64)) for _ in range(parameters)]
+    weights = [nn.Parameter(torch.randn(4000)) for _ in range(parameters)]
     update = torch.optim.Adam(weights, lr=1e-3, foreach=False)
     for _ in range(10):
         update.zero_grad()
@@ -338,7 +338,7 @@ def collects_garbage(step: Callable[[], None], rings: int) -> None:
 
 SICK: dict[str, tuple[Program, ...]] = {
     "data_loader_wait": tuple(partial(waits_for_data, ns=ns) for ns in (300_000, 1_000_000)),
-    "host_sync": tuple(partial(reads_values, reads=reads) for reads in (3, 20)),
+    "host_sync": tuple(partial(reads_values, reads=reads) for reads in (2, 3)),
     "tiny_ops": tuple(
         partial(program, calls=calls)
         for program in (loop_of_scalars, loop_over_elements, loop_of_many_kinds)

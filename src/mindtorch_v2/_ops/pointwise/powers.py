@@ -160,10 +160,7 @@ def _reciprocal_power(self, exponent, out):
     signs = np.where(exponent & 1, self, self * self)
     power = np.power(self, np.maximum(exponent, 0))
     result = np.where(exponent < 0, np.where(np.abs(self) == 1, signs, 0), power)
-    if out is None:
-        return result
-    out[...] = result
-    return out
+    return result if out is None else np.positive(result, out)  # which broadcasts no target, as copyto would
 
 
 def _pow_self_grad(g, self, exponent):
