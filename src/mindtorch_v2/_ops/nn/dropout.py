@@ -155,7 +155,7 @@ def _(g, p, train, result1):
 )
 def native_dropout_backward(grad_output, mask, scale):
     grad_input = np.multiply(grad_output, mask)
-    return np.multiply(grad_input, grad_input.dtype.type(scale), grad_input)
+    return np.multiply(grad_input, grad_input.dtype.type(float(scale)), grad_input)
 
 
 native_dropout_backward.vjp(grad_output=lambda g, mask, scale: aten.native_dropout_backward(g, mask, scale))

@@ -110,7 +110,7 @@ def _dense_backward_grad(g, indices, padding_idx):
     samples=lambda make: [(make(5, 4), make.ints(5, 3), 0.5, 2.0)],
 )
 def embedding_renorm_(self, indices, max_norm, norm_type):
-    rows = np.unique(indices)
+    max_norm, rows = float(max_norm), np.unique(indices)
     norms = np.linalg.norm(self[rows], norm_type, axis=1)
     long = norms > max_norm
     self[rows[long]] *= (max_norm / (norms[long] + 1e-7))[:, None].astype(self.dtype)

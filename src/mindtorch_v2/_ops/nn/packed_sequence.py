@@ -7,6 +7,7 @@ import numpy as np
 from ..._core.keys import META
 from ..._core.tensor import make_meta, make_tensor
 from ..._dispatch.registry import aten, op
+from .._support.common import scalar_name
 
 _INT64 = np.dtype(np.int64)
 
@@ -109,6 +110,11 @@ def _scatter(padded, rows, batch_sizes, batch_first):
     samples=lambda make: [],
 )
 def pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length):
+    if batch_sizes.ndim != 1 or batch_sizes.dtype != np.int64:
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {batch_sizes.ndim}D cpu "
+            f"{scalar_name(batch_sizes)} tensor"
+        )
     steps, batch = len(batch_sizes), int(batch_sizes[0])
     if total_length > 0:
         if total_length < steps:

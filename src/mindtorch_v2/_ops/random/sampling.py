@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._core.dtype import int64
 from ..._dispatch.facts import Batching
-from ..._dispatch.out_dtypes import unchecked
+from ..._dispatch.out_dtypes import castable, unchecked
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first, no_kernel, scalar_name
 from .._support.factory import like, memory_order
@@ -77,7 +77,7 @@ bernoulli_.vjp(self=_zero_grad)
 
 @op(
     "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-    out_dtype=unchecked,
+    out_dtype=castable,
     nondiff=True,
     shape=like_first,
     samples=lambda make: [],
