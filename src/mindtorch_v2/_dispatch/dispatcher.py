@@ -118,19 +118,21 @@ def execute_eager(op: OpSpec, args: tuple[Any, ...], keys: int) -> Any:
             check_version(storage_of(args[0]))  # before its array is read: it may get another one here
         return _execute_in_place(op, args, prepare(op, args))
     arrays = prepare(op, args)
-    return wrapped(op, args, arrays, _computed(op, args, arrays))
+    rounded = _rounded_once(op, args, arrays) if op.wide_numbers else None
+    return wrapped(op, args, arrays, op.kernel(*arrays) if rounded is None else rounded)
 
 
-def _computed(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> Any:
-    """What the kernel gives. Of an op with `wide_numbers`, a number beside half precision keeps its digits."""
-    kind = arrays[0].dtype if op.wide_numbers else None
-    if kind is None or kind.itemsize != 2 or kind.kind not in "fV":
-        return op.kernel(*arrays)
+def _rounded_once(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> np.ndarray | None:
+    """The result where a number stands beside half precision, computed in float32 so that it keeps its digits; else None."""
+    kind = arrays[0].dtype
+    if kind.itemsize != 2 or kind.kind not in "fV":
+        return None
     beside = args[:2] if op.promote is Promotion.FLOAT else args[1:2]  # a product with it as the first rounds it, in torch, too
     if all(isinstance(arg, Tensor) and (arg._array.ndim or arg._array.dtype is kind) for arg in beside):
-        return op.kernel(*arrays)
+        return None
     wide = [arg._array.astype(np.float32) if isinstance(arg, Tensor) else float(arg) for arg in args[:2]]
-    return op.kernel(*wide).astype(kind)
+    rounded: np.ndarray = op.kernel(*wide).astype(kind)
+    return rounded
 
 
 def wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -> Any:
@@ -194,12 +196,15 @@ def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
 def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> Any:
     target = args[0]
     storage = storage_of(target)
-    if op.inplace_of is None:
+    rounded = _rounded_once(op, args, arrays) if op.wide_numbers else None
+    if rounded is not None:
+        write_result(op, target, rounded)
+    elif op.inplace_of is None:
         op.kernel(*arrays)
-    elif op.takes_out and arrays[0] is target._array and not op.wide_numbers:  # it was not promoted
+    elif op.takes_out and arrays[0] is target._array:  # it was not promoted
         op.kernel(*arrays, out=arrays[0])
     else:
-        write_result(op, target, _computed(op, args, arrays))
+        write_result(op, target, op.kernel(*arrays))
     storage.version += 1
     return target
 
