@@ -1,50 +1,38 @@
-"""The threads that large kernels share are no part of a recording."""
+"""The threads that large kernels share, and those of process groups, are no part of a recording."""
 
 from __future__ import annotations
 
-import threading
+import subprocess
+import sys
 
 import pytest
 
+# In an interpreter of its own: threads that another test left behind would be in the recording.
+RECORDED = """
+import threading
 import mindtorch_v2 as torch
 import mindtorch_v2.nn.functional as F
 from mindtorch_v2._core import parallel
 from mindtorch_v2.distributed._work import _Background
 from mindtorch_v2.profiler import ProfilerActivity, profile
 
-
-@pytest.fixture
-def four_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(4)
-    yield
-    torch.set_num_threads(before)
-
-
-def _recorded(x):
-    with profile(activities=[ProfilerActivity.CPU], with_stack=True, profile_memory=True) as prof:
-        F.gelu(x)
-    return [(event.name, event.thread) for event in prof.events() if event.name.startswith("aten::")], prof
+torch.set_num_threads(4)
+{before}
+with profile(activities=[ProfilerActivity.CPU], with_stack=True, profile_memory=True) as prof:
+    F.gelu(torch.randn(300_000))
+names = [event.name for event in prof.events()]
+print(len({{event.thread for event in prof.events()}}), names.count("aten::gelu"), any("parallel.py" in name for name in names))
+"""
+POOL = "parallel.run(8, lambda _: None)"  # it runs before the recording begins
+COLLECTIVES = "threading.Thread(target=_Background()._run, daemon=True).start()"  # tests those for which nothing waits
+PROGRAM = "threading.Thread(target=threading.Event().wait, daemon=True).start()"
 
 
-def _elsewhere(prof):
-    """What the recording has of other threads of this package; those that another test left behind are not its own."""
-    own = next(event.thread for event in prof.events() if event.name == "aten::gelu")
-    return [event.name for event in prof.events() if event.thread != own and "mindtorch_v2" in event.name]
-
-
-def test_a_recording_with_stacks_has_the_calling_thread_alone(four_threads):
-    parallel.run(8, lambda _: None)  # the pool runs before the recording begins
-    ops, prof = _recorded(torch.randn(300_000))
-    assert [name for name, _ in ops] == ["aten::gelu"]
-    assert not _elsewhere(prof)
-    assert not [event for event in prof.events() if "parallel.py" in event.name]
-
-
-def test_threads_of_the_runtime_are_left_out():
-    """The one that tests collectives for which nothing waits runs on after the first of them."""
-    waits = _Background()
-    thread = threading.Thread(target=waits._run, daemon=True)
-    thread.start()
-    _, prof = _recorded(torch.randn(3))
-    assert thread.is_alive() and not _elsewhere(prof)
+@pytest.mark.parametrize(
+    ("before", "lanes"),
+    [(POOL, 1), (COLLECTIVES, 1), (PROGRAM, 2)],
+    ids=["of large kernels", "of process groups", "of the program"],
+)
+def test_threads_of_the_runtime_are_left_out(before, lanes):
+    done = subprocess.run([sys.executable, "-c", RECORDED.format(before=before)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(lanes), "1", "False"]
