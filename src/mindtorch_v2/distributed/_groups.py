@@ -17,6 +17,7 @@ from ._engines.alone import Alone
 from ._engines.engine import Communicator
 from ._engines.fake import FakeCommunicator
 from ._process_group import DEFAULT_TIMEOUT, ProcessGroup
+from ._store import places
 from ._store.stores import HashStore, PrefixStore, Store
 from .rendezvous import rendezvous
 
@@ -100,10 +101,10 @@ def init_process_group(
     elif store is None:
         store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
         store.set_timeout(timeout)
-    shared = PrefixStore("default_pg", store)
+    shared = places.of_group(store)
     world.engines = _engines(config, shared, rank, world_size, timeout)
     world.default = _add_group(
-        world.engines, range(world_size), config, group_name or _next_name(), "default_pg", shared, timeout
+        world.engines, range(world_size), config, group_name or _next_name(), places.GROUP, shared, timeout
     )
 
 

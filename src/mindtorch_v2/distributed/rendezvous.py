@@ -10,7 +10,8 @@ from urllib.parse import ParseResult, parse_qsl, urlparse, urlunparse
 from urllib.request import url2pathname
 
 from ._process_group import DEFAULT_TIMEOUT
-from ._store.stores import FileStore, PrefixStore, Store, TCPStore
+from ._store import places
+from ._store.stores import FileStore, Store, TCPStore
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
 
@@ -103,7 +104,7 @@ def _env(url: str, timeout: timedelta = DEFAULT_TIMEOUT, **kwargs: Any) -> Itera
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         # The launcher serves the store; each restart has keys of its own.
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        yield PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout)), rank, world_size
+        yield places.of_attempt(TCPStore(host, port, world_size, False, timeout), attempt), rank, world_size
     else:
         yield TCPStore(host, port, world_size, rank == 0, timeout, multi_tenant=True), rank, world_size
     raise RuntimeError("Unable to perform re-rendezvous using env:// method")

@@ -12,6 +12,7 @@ import ctypes
 import os
 import re
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -21,9 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._errors import DistBackendError, DistStoreError
-from .._store.stores import PrefixStore, Store
+from .._store import places
+from .._store.stores import Store
 from .engine import Buffer, Done, Request, as_bytes
 from .pmi import LAUNCHER_VARIABLES, PmiServer
+from .shared_memory import remove_names
 
 _PIECE_BYTES = 16 << 20
 _THREAD_MULTIPLE = 3
@@ -106,29 +109,66 @@ def _start(store: Store | None, rank: int, size: int, timeout: timedelta) -> _Jo
         return _Job(mpi.COMM_WORLD, mpi.COMM_WORLD.rank, mpi.COMM_WORLD.size)
     server = meeting = None
     if store is not None and not launched():
-        meeting = PrefixStore("mpi", store)
-        if rank == 0:
-            meeting.set("job", f"mindtorch-{uuid.uuid4().hex}")
-        server = PmiServer(meeting.clone(), rank, size, meeting.get("job").decode(), timeout)
-        server.start()
+        meeting = places.of_mpi(store)
+        server = _join(meeting, rank, size, timeout)
+    else:
+        _initialize(rank, size, None)
+    world = mpi.COMM_WORLD
+    world.Set_errhandler(mpi.ERRORS_RETURN)
+    atexit.register(_finalize, server, meeting, rank, size)
+    return _Job(world, world.rank, world.size)
+
+
+def _join(meeting: Store, rank: int, size: int, timeout: timedelta) -> PmiServer:
+    """Start MPI by a store; what answers MPI's questions from now on."""
+    if rank == 0:
+        places.set_job(meeting, f"mindtorch-{uuid.uuid4().hex}")
+    job = places.job(meeting)
+    server = PmiServer(meeting.clone(), rank, size, job, timeout)
+    server.start()
+    try:
+        _within(timeout, f"rank {rank} of {size}", lambda: _initialize(rank, size, server))
+        meeting.barrier("attached", size, timeout)
+    finally:
+        # All have attached to the memory that MPICH shares, or the job is lost: its name can go in both cases, so that a
+        # process that is killed leaves none behind.
+        server.clear_environment()
+        remove_names(job)
+    return server
+
+
+def _initialize(rank: int, size: int, server: PmiServer | None) -> None:
+    """MPI_Init_thread, by a call that lets other threads run."""
     provided = ctypes.c_int()
     code = _library().MPI_Init_thread(None, None, _THREAD_MULTIPLE, ctypes.byref(provided))
-    if server is not None:
-        server.clear_environment()
     if code or provided.value < _THREAD_MULTIPLE:
         cause = server.error if server is not None else None
         raise DistBackendError(
             f"rank {rank} of {size}: MPI could not be started (code {code}, threads {provided.value}): "
             f"{cause or 'no reason given'}"
         ) from cause
-    if meeting is not None:
-        # All have attached to the memory that MPICH shares, so its name can go: a process that is killed leaves none behind.
-        meeting.barrier("attached", size, timeout)
-        _remove_shared_memory()
-    world = mpi.COMM_WORLD
-    world.Set_errhandler(mpi.ERRORS_RETURN)
-    atexit.register(_finalize, server, meeting, rank, size)
-    return _Job(world, world.rank, world.size)
+
+
+def _within(timeout: timedelta, who: str, call: Callable[[], None]) -> None:
+    """Call on a thread, and wait for it as long as the timeout: MPICH waits for a process that died without an end."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="MPI_Init", daemon=True)
+    thread.start()
+    thread.join(timeout.total_seconds())
+    if thread.is_alive():
+        fail()
+        raise DistBackendError(
+            f"{who}: MPI has not started after {timeout.total_seconds():g} s: a process of the job is gone or late"
+        )
+    if errors:
+        raise errors[0]
 
 
 def _finalize(server: PmiServer | None, store: Store | None, rank: int, size: int) -> None:
@@ -155,14 +195,6 @@ def _leave(store: Store | None, rank: int, size: int) -> None:
                 store.set("all left", "1")
             if rank == 0:  # it may serve the store, which the others need until they have left
                 store.wait(["all left"], timedelta(seconds=_FINALIZE_S))
-
-
-def _remove_shared_memory() -> None:
-    """Remove the names of the memory that MPICH shares between processes; the memory stays until they end."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/maps").read_text().splitlines():
-            if re.search(r" /dev/shm/mpich_shm_\w+$", line):
-                Path(line.split(maxsplit=5)[-1]).unlink(missing_ok=True)
 
 
 def fail() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from .._engines.shared_memory import remove_names
 from ._rendezvous import Rendezvous, Round
 from ._workers import Output, Worker, Workers
 from .multiprocessing.errors import ChildFailedError, ProcessFailure, SignalException
@@ -45,6 +46,7 @@ class LocalAgent:
         self._job, self._rendezvous, self._output = job, rendezvous, output
         self._restarts_left = job.max_restarts
         self._workers: Workers | None = None
+        self._round_number = 0
         self._caught: signal.Signals | None = None
 
     def run(self) -> dict[int, Any]:
@@ -59,8 +61,7 @@ class LocalAgent:
                     self._rendezvous.leave(len(meeting.local_sizes), _LEAVING_S)
                     return ended
         finally:
-            if self._workers is not None:
-                self._workers.stop(signal.SIGTERM, self._job.shutdown_timeout_s)
+            self._stop()
             for number, before in handled.items():
                 signal.signal(number, before)
 
@@ -69,6 +70,7 @@ class LocalAgent:
     def _start(self, meeting: Round) -> None:
         job = self._job
         workers = self._workers = Workers(self._output, meeting.number)
+        self._round_number = meeting.number
         for local_rank in range(job.local_size):
             rank = meeting.first_rank + local_rank
             environment = {**(job.environment or {}), **self._variables(meeting, local_rank, rank)}
@@ -126,7 +128,7 @@ class LocalAgent:
         for worker in workers.workers:
             if worker.exitcode is None:
                 _log.warning("Sending process %s closing signal SIGTERM", worker.process.pid)
-        workers.stop(signal.SIGTERM, self._job.shutdown_timeout_s)
+        self._stop()
         binary = self._job.entry if isinstance(self._job.entry, str) else sys.executable
         _log.error(
             "failed (exitcode: %s) local_rank: %s (pid: %s) of binary: %s", told.exitcode, told.local_rank, told.pid, binary
@@ -152,9 +154,17 @@ class LocalAgent:
             raise RuntimeError(f"the job {self._job.run_id!r} failed on another machine: {reason}")
         if not self._rendezvous.restart_is_asked_for():
             return False
-        assert self._workers is not None
-        self._workers.stop(signal.SIGTERM, self._job.shutdown_timeout_s)
+        self._stop()
         return True
+
+    def _stop(self) -> None:
+        """End the processes, and remove the names of shared memory that a process which was killed could not remove."""
+        if self._workers is None:
+            return
+        self._workers.stop(signal.SIGTERM, self._job.shutdown_timeout_s)
+        job = self._rendezvous.mpi_job(self._round_number)
+        if job is not None:
+            remove_names(job)
 
     # ------------------------------------------------------------------ signals
 

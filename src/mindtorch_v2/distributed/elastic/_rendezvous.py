@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from .._errors import DistError
+from .._store import places
 from .._store.stores import PrefixStore, Store, TCPStore
 
 _POLL_S = 0.05
@@ -163,6 +164,13 @@ class Rendezvous:
     def failure_elsewhere(self) -> str | None:
         """Why another launcher has given up, None if none has."""
         return self._keys.get("failed").decode() if self._keys.check(["failed"]) else None
+
+    def mpi_job(self, number: int) -> str | None:
+        """The name under which the processes of a round started MPI; None if they have not, or the store is gone."""
+        store = places.of_mpi(places.of_group(places.of_attempt(self.store, number)))
+        with contextlib.suppress(DistError, OSError):
+            return places.job(store) if places.has_job(store) else None
+        return None
 
     def leave(self, nodes: int, timeout_s: float) -> None:
         """Wait until all launchers are done, since one of them serves the store; after a while, go."""
