@@ -120,7 +120,13 @@ __getattr__, __dir__ = _lazy_exports(
         "tensor",
     ),
     {
-        ".distributed_c10d": tuple(_C10D),
+        ".distributed_c10d": (
+            *_C10D,
+            "_all_gather_base",
+            "_get_process_group_name",
+            "_rank_not_in_group",
+            "_reduce_scatter_base",
+        ),
         ".device_mesh": ("DeviceMesh", "init_device_mesh"),
         ".rendezvous": ("register_rendezvous_handler",),
         "..nn.parallel._reducer": ("GradBucket",),

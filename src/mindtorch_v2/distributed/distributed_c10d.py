@@ -142,7 +142,13 @@ __all__ = [
 # Private names that libraries and torch's own tests take from here.
 _get_default_group = _groups.default_group
 _get_all_pg_configs = _groups.group_configs
+_all_gather_base = all_gather_into_tensor
+_reduce_scatter_base = reduce_scatter_tensor
 reduce_op = ReduceOp  # the name of long ago
+
+
+def _get_process_group_name(pg: ProcessGroup) -> str:
+    return pg.group_name
 
 
 def _get_default_store() -> Store:

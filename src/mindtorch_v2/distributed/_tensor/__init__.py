@@ -2,26 +2,5 @@
 
 from __future__ import annotations
 
-from ..tensor import (
-    DeviceMesh,
-    DTensor,
-    Partial,
-    Placement,
-    Replicate,
-    Shard,
-    distribute_module,
-    distribute_tensor,
-    init_device_mesh,
-)
-
-__all__ = [
-    "DTensor",
-    "DeviceMesh",
-    "Partial",
-    "Placement",
-    "Replicate",
-    "Shard",
-    "distribute_module",
-    "distribute_tensor",
-    "init_device_mesh",
-]
+from ..tensor import *  # noqa: F403
+from ..tensor import __all__ as __all__

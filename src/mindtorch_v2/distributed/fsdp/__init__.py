@@ -6,12 +6,14 @@ import enum
 from typing import Any
 
 from ...nn import Module
+from .._absent import absent_class, absent_function
 from ._fully_shard import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, UnshardHandle, fully_shard
 
 __all__ = [
     "BackwardPrefetch",
     "CPUOffload",
     "CPUOffloadPolicy",
+    "DataParallelMeshDims",
     "FSDPModule",
     "FullOptimStateDictConfig",
     "FullStateDictConfig",
@@ -31,6 +33,8 @@ __all__ = [
     "StateDictType",
     "UnshardHandle",
     "fully_shard",
+    "register_fsdp_forward_method",
+    "share_comm_ctx",
 ]
 
 
@@ -115,3 +119,8 @@ class ShardedOptimStateDictConfig(OptimStateDictConfig):
 
 class StateDictSettings(_Options):
     """Both of them."""
+
+
+DataParallelMeshDims = absent_class(__name__, "DataParallelMeshDims")
+register_fsdp_forward_method = absent_function(__name__, "register_fsdp_forward_method")
+share_comm_ctx = absent_function(__name__, "share_comm_ctx")

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from ... import _surface as torch
 from ..._core.tensor import Tensor
 from ..._dispatch.interception import disabled_torch_function
+from .._absent import absent_function
 from .._collectives import all_gather
 from ..device_mesh import DeviceMesh, init_device_mesh
 
@@ -23,7 +24,13 @@ __all__ = [
     "Shard",
     "distribute_module",
     "distribute_tensor",
+    "empty",
+    "full",
     "init_device_mesh",
+    "ones",
+    "rand",
+    "randn",
+    "zeros",
 ]
 
 _REASON = "there are no sharding rules of ops; fully_shard shards parameters"
@@ -177,3 +184,12 @@ def distribute_tensor(
 def distribute_module(*args: Any, **kwargs: Any) -> NoReturn:
     """NotImplementedError: ops have no sharding rules."""
     raise NotImplementedError(f"torch.distributed.tensor.distribute_module: {_REASON}")
+
+
+# distribute_tensor makes a DTensor of a plain tensor.
+empty = absent_function(__name__, "empty")
+full = absent_function(__name__, "full")
+ones = absent_function(__name__, "ones")
+rand = absent_function(__name__, "rand")
+randn = absent_function(__name__, "randn")
+zeros = absent_function(__name__, "zeros")
