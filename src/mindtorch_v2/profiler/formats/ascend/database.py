@@ -16,7 +16,7 @@ from .. import kineto
 from .._recovery import Recovery, TraceError
 from .._source import Progress
 from . import database_tables as tables
-from . import kinds
+from . import kinds, planes
 from .translate import Translator
 
 _BATCH = 4096
@@ -25,6 +25,8 @@ _CATEGORIES = {tables.OPS: "cpu_op", tables.QUEUE: "enqueue", tables.CALLS: "pyt
 
 # What is missing without a table, of those that every recording of a card has.
 _NEEDED = {"STRING_IDS": "names are numbers", "PYTORCH_API": "there are no ops", "TASK": "there is no work of devices"}
+
+_PARTS = "COMMUNICATION_TASK_INFO"
 
 Event = dict[str, Any]
 
@@ -92,6 +94,7 @@ class _Database:
         self.texts: dict[Any, str] = dict(self.rows("STRING_IDS", "id", "value"))
         self._thread = next((thread for (thread,) in self.rows("PYTORCH_API", "globalTid") if type(thread) is int), 0)
         self._process = self._thread >> 32
+        self._group_lanes: dict[Any, int] = {}
 
     def has(self, table: str) -> bool:
         """Whether there is such a table."""
@@ -118,6 +121,7 @@ class _Database:
         yield from self._runtime()
         yield from self._tasks()
         yield from self._collectives()
+        yield from self._parts()
         yield from self._memory()
 
     # ------------------------------------------------------------------ the host
@@ -209,8 +213,9 @@ class _Database:
         }
         names = {task: self.text(name) for task, name in self.rows("TASK_NAMES", "globalTaskId", "name")}
         collective_tasks = {task for (task,) in self.rows("COMMUNICATION_TASK_INFO", "globalTaskId")}
-        for start, end, device, connection, task, kind, stream in self.rows(
-            "TASK", "startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "taskType", "streamId"
+        numbers = ("taskId", "contextId", "modelId")
+        for start, end, device, connection, task, kind, stream, *numbered in self.rows(
+            "TASK", "startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "taskType", "streamId", *numbers
         ):
             known, task_type = kernels.get(task), self.text(kind)
             if task_type.startswith(f"{kinds.MARK} "):
@@ -232,6 +237,7 @@ class _Database:
             if event is not None:
                 if category is None or (task in collective_tasks and not known):
                     category, event["pid"] = kinds.TASK, kinds.process(self._process, kinds.HARDWARE, device)
+                    args |= dict(zip(("Task Id", "Subtask Id", "Model Id"), numbered, strict=True))
                 yield {**event, "cat": category, "args": {**event["args"], **args}}
 
     def _kernels(self) -> dict[Any, _Task]:
@@ -251,7 +257,7 @@ class _Database:
     def _collectives(self) -> Iterator[Event]:
         devices = [device for (device,) in self.rows("NPU_INFO", "id")]
         dtypes = dict(self.rows("ENUM_HCCL_DATA_TYPE", "id", "name"))
-        lanes: dict[Any, int] = {}
+        lanes = self._group_lanes
         for name, start, end, connection, group, dtype, count, device in self.rows(
             "COMMUNICATION_OP", "opName", "startNs", "endNs", "connectionId", "groupName", "dataType", "count", "deviceId"
         ):
@@ -269,6 +275,35 @@ class _Database:
             if len(lanes) == -lane:
                 yield _lane_name(place, lane)
             yield {**event, "cat": "kernel", "args": {**event["args"], **args}}
+
+    def _parts(self) -> Iterator[Event]:
+        """The tasks that collectives are made of, on lanes of planes."""
+        places = ("startNs", "endNs", "deviceId", "streamId", "taskId", "contextId", "modelId")
+        ran = {task: values for task, *values in self.rows("TASK", "globalTaskId", *places)} if self.has(_PARTS) else {}
+        enums = [dict(self.rows(f"ENUM_HCCL_{name}_TYPE", "id", "name")) for name in ("TRANSPORT", "DATA", "LINK")]
+        columns = ("transportType", "dataType", "linkType", "notifyId", "srcRank", "dstRank", "size", "bandwidth")
+        for task, kind, plane, group, *values in self.rows(
+            _PARTS, "globalTaskId", "taskType", "planeId", "groupName", *columns
+        ):
+            start, end, device, *numbers = ran.get(task, [None] * 7)
+            lane = self._group_lanes.get(group)
+            tid = plane if lane is None or type(plane) is not int else plane + 1 + (-1 - lane << 8)
+            event = self._device_span(_PARTS, self.text(kind), (start, end), device, tid, None)
+            if event is None:
+                continue
+            known = [enum.get(value) for enum, value in zip(enums, values, strict=False)]
+            transport, dtype, link = (value or "INVALID_TYPE" for value in known)
+            notified, source, target, size, bandwidth = values[3:]
+            args = dict(zip(("stream id", "task id", "context id", "model id"), numbers, strict=True))
+            args |= {"notify_id": planes.notify_text(notified), "task type": event["name"]}
+            args |= {"src rank": source, "dst rank": target, "transport type": transport, "size(Byte)": size}
+            args |= {"data type": dtype, "link type": link, planes.PLANE: plane}
+            if bandwidth is not None:
+                args["bandwidth(GB/s)"] = bandwidth
+            if lane is not None:
+                args[planes.GROUP] = -1 - lane
+            process = kinds.process(self._process, kinds.COMMUNICATION, device)
+            yield {**event, "pid": process, "cat": kinds.TASK, "args": args}
 
     def _device_span(self, table: str, name: str, times: tuple[Any, Any], device: Any, lane: Any, number: Any) -> Event | None:
         if not all(type(value) is int for value in (*times, device, lane)):

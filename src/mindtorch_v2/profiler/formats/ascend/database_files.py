@@ -6,19 +6,20 @@ import platform
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...._dispatch import observer
 from ..._io.utf8 import utf8
-from . import communication, kinds
+from . import communication, kinds, planes
 from . import database_tables as tables
 from .contents import Contents
 from .text_files import input_texts, kernel_detail, task_type
 
 Row = tuple[Any, ...]
-_NO_NUMBER = 4294967295  # what CANN writes for a model, a context or a task that there is none of
+_NO_NUMBER = planes.NO_NUMBER
 _LEVELS = {name: number for number, name in tables.API_TYPES.items()}
 
 
@@ -89,6 +90,9 @@ class _Recording:
         contents, store = self._contents, self._contents.store
         yield "ENUM_API_TYPE", tables.API_TYPES.items()
         yield "ENUM_HCCL_DATA_TYPE", tables.HCCL_TYPES.items()
+        yield "ENUM_HCCL_LINK_TYPE", tables.LINK_TYPES.items()
+        yield "ENUM_HCCL_TRANSPORT_TYPE", tables.TRANSPORT_TYPES.items()
+        yield "ENUM_HCCL_RDMA_TYPE", tables.RDMA_TYPES.items()
         yield "ENUM_MSTX_EVENT_TYPE", tables.MSTX_EVENTS.items()
         yield "ENUM_MEMCPY_OPERATION", tables.MEMCPY_OPERATIONS.items()
         version = {
@@ -115,6 +119,7 @@ class _Recording:
         yield "MEMCPY_INFO", self._copies()
         yield "TASK_NAMES", ((row, self._text(name)) for row, name in self._copy_names())
         yield "COMMUNICATION_OP", self._collectives()
+        yield "COMMUNICATION_TASK_INFO", self._parts()
         yield "OP_MEMORY", self._memory()
         yield "MEMORY_RECORD", self._totals()
         yield "STRING_IDS", ((number, utf8(text).decode()) for text, number in self._texts.items())
@@ -204,6 +209,15 @@ class _Recording:
             kind = self._text(f"{kinds.MARK} {contents.name(row)}")  # a task has no other name
             place = (_NO_NUMBER, contents.lane(row), row, _NO_NUMBER)
             yield *self._times(row), contents.device(row), _NO_NUMBER, row, contents.store.pid, kind, *place
+        for number, task in self._other_tasks:
+            times, kind = (contents.wall(task.start), contents.wall(task.end)), self._text(planes.task_type(task))
+            place = (task.context, task.stream, task.task, task.model)
+            yield *times, task.device, task.connection, number, contents.store.pid, kind, *place
+
+    @cached_property
+    def _other_tasks(self) -> list[tuple[int, planes.Task]]:
+        """Tasks that are no rows, numbered behind the rows."""
+        return list(enumerate(planes.tasks(self._contents), len(self._contents.store.start)))
 
     def _kernels(self) -> Iterator[Row]:
         contents = self._contents
@@ -261,6 +275,31 @@ class _Recording:
                 self._text(name.partition("__")[0] + "_"),
                 contents.device(row),
             )
+
+    def _parts(self) -> Iterator[Row]:
+        contents = self._contents
+        enums = [
+            {name: number for number, name in known.items()}
+            for known in (tables.TRANSPORT_TYPES, tables.HCCL_TYPES, tables.LINK_TYPES)
+        ]
+        owners = planes.Owners(contents)
+        for number, task in self._other_tasks:
+            args = task.part
+            if not args:
+                continue
+            row = owners.of(task)
+            name, group = ("N/A", "N/A") if row is None else (contents.collective_name(row), contents.group_name(row))
+            source, target, size, bandwidth = (
+                value if type(value := args.get(key)) in (int, float) else None
+                for key in ("src rank", "dst rank", "size(Byte)", "bandwidth(GB/s)")
+            )
+            transport, dtype, link = (
+                known.get(str(args.get(key)), tables.INVALID)
+                for known, key in zip(enums, ("transport type", "data type", "link type"), strict=True)
+            )
+            what = (self._text(name), number, self._text(task.part_name), args[planes.PLANE], self._text(group))
+            ranks = (planes.notify(args.get("notify_id")), tables.INVALID, source, target)
+            yield *what, *ranks, transport, size, dtype, link, row, 1, bandwidth
 
     def _memory(self) -> Iterator[Row]:
         for block in self._contents.blocks():

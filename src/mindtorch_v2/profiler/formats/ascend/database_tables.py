@@ -9,6 +9,9 @@ PROFILER: Mapping[str, str] = {
     "STRING_IDS": "id INTEGER PRIMARY KEY, value TEXT",
     "ENUM_API_TYPE": "id INTEGER PRIMARY KEY, name TEXT",
     "ENUM_HCCL_DATA_TYPE": "id INTEGER PRIMARY KEY, name TEXT",
+    "ENUM_HCCL_LINK_TYPE": "id INTEGER PRIMARY KEY, name TEXT",
+    "ENUM_HCCL_TRANSPORT_TYPE": "id INTEGER PRIMARY KEY, name TEXT",
+    "ENUM_HCCL_RDMA_TYPE": "id INTEGER PRIMARY KEY, name TEXT",
     "ENUM_MSTX_EVENT_TYPE": "id INTEGER PRIMARY KEY, name TEXT",
     "ENUM_MEMCPY_OPERATION": "id INTEGER PRIMARY KEY, name TEXT",
     "META_DATA": "name TEXT, value TEXT",
@@ -41,6 +44,11 @@ PROFILER: Mapping[str, str] = {
         "opName INTEGER, startNs INTEGER, endNs INTEGER, connectionId INTEGER, groupName INTEGER, opId INTEGER PRIMARY KEY, "
         "relay INTEGER, retry INTEGER, dataType INTEGER, algType INTEGER, count NUMERIC, opType INTEGER, deviceId INTEGER"
     ),
+    "COMMUNICATION_TASK_INFO": (
+        "name INTEGER, globalTaskId INTEGER, taskType INTEGER, planeId INTEGER, groupName INTEGER, notifyId INTEGER, "
+        "rdmaType INTEGER, srcRank INTEGER, dstRank INTEGER, transportType INTEGER, size INTEGER, dataType INTEGER, "
+        "linkType INTEGER, opId INTEGER, isMaster INTEGER, bandwidth NUMERIC"
+    ),
     "OP_MEMORY": (
         "name INTEGER, size INTEGER, allocationTime INTEGER, releaseTime INTEGER, activeReleaseTime INTEGER, duration INTEGER, "
         "activeDuration INTEGER, allocationTotalAllocated INTEGER, allocationTotalReserved INTEGER, "
@@ -54,7 +62,7 @@ PROFILER: Mapping[str, str] = {
 }
 
 # Tables that are there only if they have a row: tools take an empty one for figures that are missing.
-NOT_EMPTY = frozenset({"OP_MEMORY", "MEMORY_RECORD", "GC_RECORD", "TASK_NAMES"})
+NOT_EMPTY = frozenset({"OP_MEMORY", "MEMORY_RECORD", "GC_RECORD", "TASK_NAMES", "COMMUNICATION_TASK_INFO"})
 
 # analysis.db: what is computed of a recording.
 ANALYSIS: Mapping[str, str] = {
@@ -92,7 +100,14 @@ API_TYPES = {
     MARKS: "mstx",
 }
 _HCCL_TYPES = ("INT8", "INT16", "INT32", "FP16", "FP32", "INT64", "UINT64", "UINT8", "UINT16", "UINT32", "FP64", "BFP16")
-HCCL_TYPES = dict(enumerate(_HCCL_TYPES))
+INVALID = 65535
+_UNKNOWN = {65534: "N/A", INVALID: "INVALID_TYPE"}
+HCCL_TYPES = {**dict(enumerate(_HCCL_TYPES)), 12: "INT128", **_UNKNOWN}
+_LINKS = ("ON_CHIP", "HCCS", "PCIE", "ROCE", "SIO", "HCCS_SW", "STANDARD_ROCE", "RESERVED")
+LINK_TYPES = {**dict(enumerate(_LINKS)), **_UNKNOWN}
+TRANSPORT_TYPES = {**dict(enumerate(("SDMA", "RDMA", "LOCAL"))), **_UNKNOWN}
+_RDMA = ("SEND_NOTIFY", "SEND_PAYLOAD", "PAYLOAD_PREPARE", "PAYLOAD_CHECK", "PAYLOAD_ACK", "SEND_OP")
+RDMA_TYPES = {**{number: f"RDMA_{name}" for number, name in enumerate(_RDMA)}, **_UNKNOWN}
 MSTX_EVENTS = {0: "marker", 1: "push/pop", 2: "start/end", 3: "marker_ex"}
 MEMCPY_OPERATIONS = {
     0: "host to host",

@@ -15,7 +15,7 @@ from ..._io.csv_cells import csv_cell
 from ..._io.strict_json import dumps
 from ...store.intervals import Intervals
 from ...store.store import InputInfo
-from . import kinds
+from . import kinds, planes
 from .contents import Contents
 
 SEPARATOR = ";\r\n"
@@ -90,6 +90,8 @@ def _lanes(contents: Contents) -> Iterator[dict[str, Any]]:
         number = contents.groups[int(store.tid[row])]
         process = _process(contents, kinds.COMMUNICATION, contents.device(row))
         lanes.add((process, number, f"Group {number} Communication"))
+    for device, number, name in planes.Lanes(contents).names():
+        lanes.add((_process(contents, kinds.COMMUNICATION, device), number, name))
     for device in devices:
         process = _process(contents, kinds.OVERLAP, device)
         lanes |= {(process, lane, name) for lane, name in enumerate(OVERLAP_LANES)}
@@ -232,10 +234,13 @@ def _bare(contents: Contents, process: int, lane: int, name: str, start: int, en
 
 def _others(contents: Contents) -> Iterator[dict[str, Any]]:
     """Counters and tasks of a folder that was read."""
+    lanes = planes.Lanes(contents)
     for other in contents.store.other_events:
         fields = orjson.loads(other.fields)
         if fields.get("cat") == kinds.OVERLAP_SPAN:
             continue  # computed anew
+        if fields.get("cat") == kinds.TASK and planes.is_part(fields):
+            fields = lanes.placed(contents, fields)
         length = {"dur": other.duration / 1000} if other.duration >= 0 else {}
         yield {**fields, "ts": micro(contents.wall(other.start)), **length}
 

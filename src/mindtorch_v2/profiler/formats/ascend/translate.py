@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..trace.times import is_time, nanosecond
-from . import kinds
+from . import kinds, planes
 
 # Times are text there, and nowhere else.
 TEXT_TIME = (b'"ts": "', b'"ts":"')
@@ -33,6 +33,8 @@ class Translator:
         self._collectives = collectives or {}
         self._places: dict[Any, int] = {}
         self._group_lanes: dict[tuple[Any, Any], bool] = {}
+        self._planes: dict[tuple[Any, Any], int] = {}
+        self._groups_of_planes: dict[tuple[Any, int], int | None] = {}
 
     def events(self, events: list[Any]) -> list[Any]:
         """A batch in Kineto's form."""
@@ -70,6 +72,9 @@ class Translator:
             self._places[event.get("pid")] = next((place for text, place in kinds.PLACES.items() if name.startswith(text)), -1)
         elif event.get("name") == "thread_name" and isinstance(name, str):
             self._group_lanes[event.get("pid"), event.get("tid")] = not name.startswith("Plane")
+            number = name.removeprefix("Plane ")
+            if number != name and number.isdecimal() and len(number) < 10:
+                self._planes[event.get("pid"), event.get("tid")] = int(number)
 
     def _named_lane(self, event: dict[str, Any]) -> dict[str, Any]:
         """Names of streams and groups belong to the device that rows have."""
@@ -127,7 +132,7 @@ class Translator:
         """A collective is a row of its group's lane; the tasks it is made of, on lanes named Plane, are not rows."""
         named = kinds.collective(event["name"])
         if not self._group_lanes.get((event["pid"], event.get("tid")), named is not None):
-            return {**event, "cat": kinds.TASK}
+            return {**event, "cat": kinds.TASK, "args": {**args, **self._plane(event)}}
         more = {key: value for key, value in args.items() if key != "connection_id"}
         if named is not None:
             more["Collective name"], more["Seq"] = named
@@ -139,6 +144,18 @@ class Translator:
         # Numbers of streams and of groups are counted apart: a group's lane is below all streams.
         lane = -1 - event["tid"] if type(event.get("tid")) is int else event.get("tid")
         return {**self._device_row(event, "kernel", args, more), "tid": lane}
+
+    def _plane(self, event: Mapping[str, Any]) -> dict[str, int]:
+        """The plane that a part of a collective ran on, and the lane of its group: the one before the lanes of its planes."""
+        process, lane = event["pid"], event.get("tid")
+        plane = self._planes.get((process, lane))
+        if plane is None or type(lane) is not int:
+            return {}
+        if (process, lane) not in self._groups_of_planes:
+            groups = [at for (of, at), known in self._group_lanes.items() if known and of == process and type(at) is int]
+            self._groups_of_planes[process, lane] = max((at for at in groups if at < lane), default=None)
+        group = self._groups_of_planes[process, lane]
+        return {planes.PLANE: plane} if group is None else {planes.PLANE: plane, planes.GROUP: group}
 
     def _device_row(
         self, event: dict[str, Any], category: str, args: Mapping[str, Any], more: dict[str, Any]
