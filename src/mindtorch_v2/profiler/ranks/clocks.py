@@ -9,6 +9,7 @@ those of its own host is reported, and solved for by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ _ROUNDS = 8
 _HUBER = 1.5  # standard deviations within which an observation counts fully
 _MOST_OBSERVATIONS = 200_000
 _DENSE = 48  # collectives with more clocks are summed as a matrix product, others pair by pair
+_TOLERANCE, _MOST_ITERATIONS = 1e-13, 300  # of conjugate gradients; chains of many hosts are solved as a matrix
 _PRODUCTS = 1 << 20  # computed at once, so that memory does not grow with the number of collectives
 # Jitter is one-sided and correlated within a host, and its tails are heavier than a normal's: 95 % of hosts are to be within.
 _COVERAGE = 2.6
@@ -136,7 +138,7 @@ def _solve(job: Job, instances: Instances, names: list[str], contradictions: lis
     span = float(np.abs(ends).max(initial=1.0))
     solution, covariance, jitter = _least_squares(observed, count, span, part)
     offset, rate = solution[:count], solution[count:] / span
-    error = _errors(covariance, count)
+    error = _errors(covariance)
     return Clocks(
         part=part[clock_of],
         offset_ns=offset[clock_of],
@@ -215,12 +217,12 @@ def _parts(observed: _Observed, count: int) -> Numbers:
 
 
 def _least_squares(observed: _Observed, count: int, span: float, part: Numbers) -> tuple[Floats, Floats, float]:
-    """Offsets and rates (times span) of all clocks, their covariance, and the standard deviation of an end.
+    """Offsets and rates (times span) of all clocks, their variances and covariance (rows), and the deviation of an end.
 
     The first clock of each part is the reference: it has neither, and all others are relative to it.
     """
     prior = np.concatenate([np.full(count, _PRIOR_OFFSET_NS**-2), np.full(count, (_PRIOR_RATE * span) ** -2)])
-    solution, covariance = np.zeros(2 * count), np.zeros((2 * count, 2 * count))
+    solution, covariance = np.zeros(2 * count), np.zeros((3, count))
     free = np.ones(count, np.bool_)
     free[np.unique(part, return_index=True)[1]] = False
     unknown = np.flatnonzero(np.concatenate([free, free]))
@@ -233,11 +235,9 @@ def _least_squares(observed: _Observed, count: int, span: float, part: Numbers) 
     weight = observed.precision.copy()
     sigma = 1.0
     for _ in range(_ROUNDS):
-        normal, right = _normal_equations(observed, x, weight, first, size, compact, count)
-        wanted = normal[np.ix_(unknown, unknown)]
-        del normal
-        wanted[np.diag_indices(len(unknown))] += prior[unknown] * sigma**2
-        solution[unknown] = np.linalg.solve(wanted, right[unknown])
+        system = _System(observed, x, weight, first, compact, count, prior * sigma**2, np.concatenate([free, free]))
+        if not system.solve(solution):
+            solution[unknown] = np.linalg.solve(_matrix(system, size, unknown), system.right[unknown])
         modeled = observed.end - solution[observed.clock] - solution[count + observed.clock] * x
         residual = modeled - (np.add.reduceat(weight * modeled, first) / np.add.reduceat(weight, first))[compact]
         # A residual is what is left after an instance's mean is taken away.
@@ -248,24 +248,92 @@ def _least_squares(observed: _Observed, count: int, span: float, part: Numbers) 
     freedom = max(len(x) - len(first) - 2 * (count - 1), 1)
     variance = float((huber * residual**2).sum() / freedom) * len(x) / max(float(huber.sum()), 1.0)
     variance = max(variance, sigma**2)
-    covariance[np.ix_(unknown, unknown)] = np.linalg.inv(wanted) * variance
+    inverse = np.linalg.inv(_matrix(system, size, unknown))
+    half = len(unknown) // 2
+    own = (np.diagonal(inverse)[:half], np.diagonal(inverse)[half:], np.diagonal(inverse[:half, half:]))
+    for values, found in zip(covariance, own, strict=True):
+        values[free] = found * variance
     return solution, covariance, float(np.sqrt(variance))
 
 
-def _normal_equations(
-    observed: _Observed, x: Floats, weight: Floats, first: Numbers, size: Numbers, compact: Numbers, count: int
-) -> tuple[Floats, Floats]:
-    """The matrix and the right side with the moments of instances eliminated."""
-    clock, width = observed.clock, 2 * count
-    total = np.add.reduceat(weight, first)
-    mean_end = (np.add.reduceat(weight * observed.end, first) / total)[compact]
-    right = np.concatenate(
-        [
-            np.bincount(clock, weight * (observed.end - mean_end), count),
-            np.bincount(clock, weight * x * (observed.end - mean_end), count),
-        ]
-    )
-    matrix = np.zeros((width, width))
+class _System:
+    """The normal equations with the moments of instances eliminated, without a matrix: their product with a vector."""
+
+    def __init__(
+        self,
+        observed: _Observed,
+        x: Floats,
+        weight: Floats,
+        first: Numbers,
+        compact: Numbers,
+        count: int,
+        prior: Floats,
+        free: NDArray[np.bool_],
+    ) -> None:
+        self.clock, self.x, self.weight, self.first, self.compact = observed.clock, x, weight, first, compact
+        self.count, self.prior, self._free = count, prior, free
+        self.total = np.add.reduceat(weight, first)
+        self.right = self._sums(self._without_means(observed.end))
+
+    def _without_means(self, values: Floats) -> Floats:
+        means = np.add.reduceat(self.weight * values, self.first) / self.total
+        centered: Floats = self.weight * (values - means[self.compact])
+        return centered
+
+    def _sums(self, values: Floats) -> Floats:
+        return np.concatenate(
+            [np.bincount(self.clock, values, self.count), np.bincount(self.clock, values * self.x, self.count)]
+        )
+
+    def product(self, vector: Floats) -> Floats:
+        """The matrix times a vector that is zero for the references."""
+        values = vector[self.clock] + vector[self.count + self.clock] * self.x
+        product: Floats = np.where(self._free, self._sums(self._without_means(values)) + self.prior * vector, 0.0)
+        return product
+
+    def solve(self, solution: Floats) -> bool:
+        """Improve a solution by conjugate gradients, with each clock's own two equations solved; False: it takes too long."""
+        solve_own = self._own_inverse()
+        right = np.where(self._free, self.right, 0.0)
+        enough = _TOLERANCE * float(np.sqrt(right @ solve_own(right)))
+        found = solution.copy()
+        residual = right - self.product(found)
+        step = solve_own(residual)
+        direction, size = step, float(residual @ step)
+        for _ in range(_MOST_ITERATIONS):
+            if size <= enough**2:
+                solution[:] = found
+                return True
+            product = self.product(direction)
+            length = size / float(direction @ product)
+            found += length * direction
+            residual -= length * product
+            step = solve_own(residual)
+            before, size = size, float(residual @ step)
+            direction = step + size / before * direction
+        return False
+
+    def _own_inverse(self) -> Callable[[Floats], Floats]:
+        """Solves the equations of each clock as if the others were known."""
+        count, clock = self.count, self.clock
+        own = self.weight * (1 - self.weight / self.total[self.compact])
+        a, b, d = (np.bincount(clock, values, count).astype(np.float64) for values in (own, own * self.x, own * self.x**2))
+        a, d = a + self.prior[:count], d + self.prior[count:]
+        determinant = a * d - b * b
+
+        def solve_own(vector: Floats) -> Floats:
+            offset, rate = vector[:count], vector[count:]
+            solved: Floats = np.concatenate([d * offset - b * rate, a * rate - b * offset]) / np.tile(determinant, 2)
+            return solved
+
+        return solve_own
+
+
+def _matrix(system: _System, size: Numbers, unknown: Numbers) -> Floats:
+    """The matrix of the equations of some unknowns."""
+    clock, x, weight, count = system.clock, system.x, system.weight, system.count
+    first, compact, total = system.first, system.compact, system.total
+    matrix = np.zeros((2 * count, 2 * count))
     for rows, values in ((clock, weight), (clock + count, weight * x)):
         for columns, factor in ((clock, 1.0), (clock + count, x)):
             np.add.at(matrix, (rows, columns), values * factor)
@@ -280,7 +348,9 @@ def _normal_equations(
         own = np.concatenate([clock[part], clock[part] + count])
         vector = np.concatenate([u[part], v[part]])
         matrix[np.ix_(own, own)] -= np.outer(vector, vector / total[compact[begin]])
-    return matrix, right
+    matrix[np.diag_indices(len(matrix))] += system.prior
+    wanted: Floats = matrix[np.ix_(unknown, unknown)]
+    return wanted
 
 
 def _subtract_pairs(matrix: Floats, clock: Numbers, u: Floats, v: Floats, total: Floats, count: int) -> None:
@@ -296,11 +366,10 @@ def _subtract_pairs(matrix: Floats, clock: Numbers, u: Floats, v: Floats, total:
         np.subtract.at(flat, places.ravel(), (vector[part, :, None] * share[part, None, :]).ravel())
 
 
-def _errors(covariance: Floats, count: int) -> Floats:
+def _errors(covariance: Floats) -> Floats:
     """The standard error of each clock against the reference, at the worst moment of the recording."""
-    variance, rates = np.diag(covariance)[:count], np.diag(covariance)[count:]
-    between = np.abs(np.diagonal(covariance[:count, count:]))
-    errors: Floats = np.sqrt(np.maximum(variance + 2 * between + rates, 0))
+    offsets, rates, between = covariance
+    errors: Floats = np.sqrt(np.maximum(offsets + 2 * np.abs(between) + rates, 0))
     return errors
 
 

@@ -62,6 +62,10 @@ class Group:
     size: int
     ranks: tuple[int, ...]
 
+    def __hash__(self) -> int:
+        # Not of all ranks: ten thousand digests name the same group of ten thousand.
+        return hash((self.name, self.description, self.size, self.ranks[:2]))
+
 
 @dataclass
 class Collectives:

@@ -77,9 +77,6 @@ class Communications:
     peer: Numbers
 
 
-NO_COMMUNICATIONS = Communications(*[np.empty(0, np.int64)] * 9)
-
-
 @dataclass
 class OpTimes:
     """Calls and self time of each op in each step, sorted; only where there are calls."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import fields
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import orjson
@@ -22,6 +22,10 @@ from ..formats._recovery import TraceError
 from ..formats.saved_file import coding
 from .collectives import Group
 from .digest import PARTS, Digest
+from .recorded_rows import Numbers
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 MAGIC = b"\x89MTRANK\n"
 VERSION = 1
@@ -31,6 +35,9 @@ _BLOCK = struct.Struct("<II")
 _LENGTH = struct.Struct("<I")
 _LEVEL = 6
 _MOST_BLOCK = 256 << 20
+_HEAD_BYTES = 8192  # unpacked at first: most heads are shorter
+_NONSENSE = (LookupError, TypeError, ValueError, struct.error, zlib.error)
+_COLUMNS = {part: tuple(column.name for column in fields(kind)) for part, kind in PARTS.items()}
 _SCALARS = ("rank", "world_size", "host", "source", "to_wall", "events", "damage", "ops", "device_ops")
 
 
@@ -49,32 +56,102 @@ def encode(digest: Digest) -> bytes:
     return _BLOCK.pack(len(packed), zlib.crc32(packed)) + packed
 
 
+def _refusing(read: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Turns errors of damaged contents into TraceError."""
+
+    @wraps(read)
+    def reading(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        try:
+            return read(*args, **kwargs)
+        except TraceError:
+            raise
+        except _NONSENSE as error:
+            raise TraceError(f"a digest makes no sense: {error}") from None
+
+    return reading
+
+
+@dataclass
+class Head:
+    """What a block says before its columns, and the numbers of its steps: enough to tell what belongs to a job."""
+
+    rank: int
+    world_size: int
+    host: str
+    source: str
+    to_wall: int
+    events: int
+    damage: str
+    ops: list[str]
+    device_ops: list[bool]
+    groups: list[Group]
+    counts: list[int]  # rows of each part
+    step_numbers: Numbers
+
+
+@_refusing
+def read_head(block: bytes) -> Head:
+    """The head of a block, without unpacking the rest; TraceError if the block is damaged."""
+    length, checksum = _BLOCK.unpack_from(block)
+    packed = memoryview(block)[_BLOCK.size :]
+    if len(packed) != length or zlib.crc32(packed) != checksum:
+        raise TraceError("a digest is damaged")
+    unpacker = zlib.decompressobj()
+    data = unpacker.decompress(packed, _HEAD_BYTES)
+    at = _LENGTH.size + _LENGTH.unpack_from(data)[0]
+    data = _longer(data, unpacker, at + _LENGTH.size)
+    data = _longer(data, unpacker, at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0])
+    head = _fields(data, at)
+    return Head(**head, step_numbers=_column(data, at, head["counts"][0])[0])
+
+
+@_refusing
+def decode_parts(block: bytes, counts: list[int]) -> dict[str, Any]:
+    """The parts of a block whose head has been read."""
+    data = zlib.decompressobj().decompress(memoryview(block)[_BLOCK.size :], _MOST_BLOCK)
+    return _parts(data, _LENGTH.size + _LENGTH.unpack_from(data)[0], counts)
+
+
 def decode(block: bytes) -> Digest:
     """The digest that encode() was called on; TraceError if the block is damaged."""
-    try:
-        length, checksum = _BLOCK.unpack_from(block)
-        packed = memoryview(block)[_BLOCK.size :]
-        if len(packed) != length or zlib.crc32(packed) != checksum:
-            raise TraceError("a digest is damaged")
-        unpacker = zlib.decompressobj()
-        data = unpacker.decompress(packed, _MOST_BLOCK)
-        at = _LENGTH.size + _LENGTH.unpack_from(data)[0]
-        head = orjson.loads(data[_LENGTH.size : at])
-        parts = {}
-        for (part, kind), count in zip(PARTS.items(), head.pop("counts"), strict=True):
-            columns = {}
-            for column in fields(kind):
-                size = _LENGTH.unpack_from(data, at)[0]
-                at += _LENGTH.size
-                columns[column.name] = coding.decode(data[at : at + size], count)
-                at += size
-            parts[part] = kind(**columns)
-        head["groups"] = [Group(name, text, size, _decoded_ranks(ranks)) for name, text, size, ranks in head["groups"]]
-        return Digest(**head, **parts)
-    except (LookupError, TypeError, ValueError, struct.error, zlib.error) as error:
-        if isinstance(error, TraceError):
-            raise
-        raise TraceError(f"a digest makes no sense: {error}") from None
+    head = read_head(block)
+    scalars = {name: getattr(head, name) for name in (*_SCALARS, "groups")}
+    return Digest(**scalars, **decode_parts(block, head.counts))
+
+
+def _longer(data: bytes, unpacker: Any, wanted: int) -> bytes:
+    """At least so many bytes of a block, if it has them."""
+    if wanted > _MOST_BLOCK:
+        raise ValueError("a head that is too long")
+    if len(data) >= wanted:
+        return data
+    more: bytes = unpacker.decompress(unpacker.unconsumed_tail, wanted - len(data))
+    return data + more
+
+
+def _fields(data: bytes, end: int) -> dict[str, Any]:
+    head: dict[str, Any] = orjson.loads(data[_LENGTH.size : end])
+    head["groups"] = [Group(name, text, size, _decoded_ranks(ranks)) for name, text, size, ranks in head["groups"]]
+    if len(head["counts"]) != len(PARTS):
+        raise ValueError("another number of parts")
+    return head
+
+
+def _parts(data: bytes, at: int, counts: list[int]) -> dict[str, Any]:
+    parts = {}
+    for (part, names), count in zip(_COLUMNS.items(), counts, strict=True):
+        columns = {}
+        for name in names:
+            columns[name], at = _column(data, at, count)
+        parts[part] = PARTS[part](**columns)
+    return parts
+
+
+def _column(data: bytes, at: int, count: int) -> tuple[Numbers, int]:
+    """The column that begins at an offset, and where it ends."""
+    begin = at + _LENGTH.size
+    end = begin + _LENGTH.unpack_from(data, at)[0]
+    return coding.decode(data[begin:end], count), end
 
 
 def write_digests(blocks: Iterable[bytes]) -> bytes:
@@ -101,8 +178,8 @@ def read_blocks(data: bytes) -> Iterator[bytes]:
 
 
 def _order(block: bytes) -> tuple[int, str, bytes]:
-    digest = decode(block)
-    return digest.rank, digest.source, block
+    head = read_head(block)
+    return head.rank, head.source, block
 
 
 def _coded_ranks(ranks: tuple[int, ...]) -> list[int] | str:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..formats._recovery import TraceError
 from ..retention.stats import BINS, Summary, duration_of
 from .collectives import Group
-from .digest import NO_COMMUNICATIONS, OTHERS, Digest, Steps
-from .digest_file import decode
+from .digest import OTHERS, Steps
+from .digest_file import Head, decode_parts, read_head
 
 Numbers = NDArray[np.int64]
 MOST_OPS = 64  # of a job, those that take longest
@@ -23,6 +23,7 @@ _DTYPES = {
     "kind": np.int8,
     "exposed": np.int16,
 }
+_STEP_COLUMNS = tuple(column.name for column in fields(Steps) if column.name != "number")
 
 
 @dataclass(frozen=True, order=True)
@@ -94,40 +95,44 @@ class Job:
 
 
 def merge(blocks: Iterable[bytes], left_out: Iterable[LeftOut] = ()) -> Job:
-    """The job of some digests, in any order. Ranks that come twice, and what does not fit, are left out by name."""
+    """The job of some digests, in any order. Ranks that come twice, and what does not fit, are left out by name.
+
+    Heads are read first: they tell what belongs to the job, and how large its columns are. Then one digest after another is
+    unpacked into them, so that no digest is in memory beside the job.
+    """
     gone = list(left_out)
-    digests: dict[int, Digest] = {}
-    for digest in sorted((_narrowed(decode(block)) for block in set(blocks)), key=lambda digest: (digest.rank, digest.source)):
-        first = digests.setdefault(digest.rank, digest)
-        if first is not digest:
-            gone.append(LeftOut(digest.source, f"rank {digest.rank} is there already: {first.source}"))
-    if not digests:
+    chosen: dict[int, tuple[Head, bytes]] = {}
+    heads = ((read_head(block), block) for block in set(blocks))
+    for head, block in sorted(heads, key=lambda pair: (pair[0].rank, pair[0].source, pair[1])):
+        first, _ = chosen.setdefault(head.rank, (head, block))
+        if first is not head:
+            gone.append(LeftOut(head.source, f"rank {head.rank} is there already: {first.source}"))
+    if not chosen:
         raise TraceError("there is no recording of a rank" + _reasons(gone))
-    ordered = [digests[rank] for rank in sorted(digests)]
-    ordered, notes = _of_one_world(ordered, gone)
+    ordered, notes = _of_one_world([head for head, _ in chosen.values()], gone)
     numbers = _common_steps(ordered, notes)
-    notes += [f"rank {digest.rank} ({digest.source}): {digest.damage}" for digest in ordered if digest.damage]
-    world = max([digest.world_size for digest in ordered] + [0])
-    missing = sorted(set(range(world)) - {digest.rank for digest in ordered})
+    notes += [f"rank {head.rank} ({head.source}): {head.damage}" for head in ordered if head.damage]
+    world = max([head.world_size for head in ordered] + [0])
+    missing = sorted(set(range(world)) - {head.rank for head in ordered})
     if missing:
         notes.append(f"{len(missing)} of {world} ranks are missing: {_listed(missing)}")
     groups, group_of = _groups(ordered)
-    messages = _messages(ordered, group_of, numbers)
-    for digest in ordered:
-        digest.communications = NO_COMMUNICATIONS  # most of its memory
-    ops, op_of = _ops(ordered)
-    op_ns, op_calls, sketches = _op_matrices(ordered, ops, op_of, numbers)
+    every, op_of = _every_op(ordered)
+    columns = _JobColumns(ordered, numbers)
+    for at, head in enumerate(ordered):
+        columns.add(decode_parts(chosen.pop(head.rank)[1], head.counts), head, group_of[at], op_of[at])
+    ops, op_ns, op_calls, sketches = _op_matrices(columns, every, len(ordered))
     return Job(
-        ranks=np.array([digest.rank for digest in ordered], np.int64),
+        ranks=np.array([head.rank for head in ordered], np.int64),
         world_size=world or len(ordered),
-        hosts=[digest.host for digest in ordered],
-        sources=[digest.source for digest in ordered],
-        to_wall=np.array([digest.to_wall for digest in ordered], np.int64),
-        events=sum(digest.events for digest in ordered),
+        hosts=[head.host for head in ordered],
+        sources=[head.source for head in ordered],
+        to_wall=np.array([head.to_wall for head in ordered], np.int64),
+        events=sum(head.events for head in ordered),
         step_numbers=numbers,
-        steps={column.name: _matrix(ordered, column.name, numbers) for column in fields(Steps) if column.name != "number"},
+        steps=columns.steps,
         groups=groups,
-        messages=messages,
+        messages=Messages(**columns.messages.finished()),
         ops=ops,
         op_ns=op_ns,
         op_calls=op_calls,
@@ -137,13 +142,61 @@ def merge(blocks: Iterable[bytes], left_out: Iterable[LeftOut] = ()) -> Job:
     )
 
 
-def _narrowed(digest: Digest) -> Digest:
-    """A digest whose columns take no more memory than they need."""
-    for part in (digest.communications, digest.op_times, digest.sketches):
-        for column in fields(part):
-            if column.name in _DTYPES:
-                setattr(part, column.name, getattr(part, column.name).astype(_DTYPES[column.name]))
-    return digest
+class _Filled:
+    """Columns of a known number of rows at most, filled from the first on."""
+
+    def __init__(self, names: Iterable[str], most: int) -> None:
+        self.count = 0
+        self._columns: dict[str, NDArray[Any]] = {name: np.empty(most, _DTYPES.get(name, np.int64)) for name in names}
+
+    def add(self, count: int, values: dict[str, Any]) -> None:
+        """Add rows; a number stands for a column of equal ones."""
+        part = slice(self.count, self.count + count)
+        for name, column in self._columns.items():
+            column[part] = values[name]
+        self.count += count
+
+    def finished(self) -> dict[str, NDArray[Any]]:
+        """The columns as far as they are filled."""
+        return {name: column[: self.count] for name, column in self._columns.items()}
+
+
+class _JobColumns:
+    """The columns of a job, to which the digests of its ranks are added in order."""
+
+    def __init__(self, heads: list[Head], numbers: Numbers) -> None:
+        _, sent, times, sketched = (sum(counts) for counts in zip(*(head.counts for head in heads), strict=True))
+        self.numbers = numbers
+        self.steps = {name: np.empty((len(heads), len(numbers)), np.int64) for name in _STEP_COLUMNS}
+        self.messages = _Filled((column.name for column in fields(Messages)), sent)
+        self.times = _Filled(("rank", "op", "step", "count", "self_ns"), times)
+        self.sketches = _Filled(("op", "bin", "count"), sketched)
+        self._rank = 0
+        self._own: Numbers | None = None
+
+    def add(self, parts: dict[str, Any], head: Head, group_of: Numbers, op_of: Numbers) -> None:
+        """Add the next rank; group_of, op_of: the job's numbers of its groups and ops."""
+        own, numbers = head.step_numbers, self.numbers
+        if self._own is None or not np.array_equal(own, self._own):
+            self._own, self._places, self._found = own, _place(own, numbers), np.searchsorted(own, numbers)
+        for name, matrix in self.steps.items():
+            matrix[self._rank] = getattr(parts["steps"], name)[self._found]
+        self._add_rows(self.messages, parts["communications"], {"group": group_of} if len(group_of) else {})
+        self._add_rows(self.times, parts["op_times"], {"op": op_of})
+        sketches = vars(parts["sketches"])
+        self.sketches.add(len(sketches["op"]), {**sketches, "op": op_of[sketches["op"]]})
+        self._rank += 1
+
+    def _add_rows(self, filled: _Filled, part: Any, renumbered: dict[str, Numbers]) -> None:
+        """Add the rows of common steps, with numbers of the job's own."""
+        values: dict[str, Any] = dict(vars(part))
+        values["step"] = self._places[values["step"]]
+        if len(values["step"]) and int(values["step"].min()) < 0:
+            kept = values["step"] >= 0
+            values = {name: column[kept] for name, column in values.items()}
+        for name, number in renumbered.items():
+            values[name] = number[values[name]]
+        filled.add(len(values["step"]), {**values, "rank": self._rank})
 
 
 def _reasons(gone: list[LeftOut]) -> str:
@@ -156,92 +209,79 @@ def _listed(numbers: list[int], most: int = 8) -> str:
     return text + (", ..." if len(numbers) > most else "")
 
 
-def _of_one_world(digests: list[Digest], gone: list[LeftOut]) -> tuple[list[Digest], list[str]]:
-    """The digests of the world size that most have: recordings of another job in the folder are left out."""
-    sizes = [digest.world_size for digest in digests if digest.world_size]
+def _of_one_world(heads: list[Head], gone: list[LeftOut]) -> tuple[list[Head], list[str]]:
+    """The heads of the world size that most have: recordings of another job in the folder are left out."""
+    sizes = [head.world_size for head in heads if head.world_size]
     if not sizes or min(sizes) == max(sizes):
-        return digests, []
+        return heads, []
     values, counts = np.unique(sizes, return_counts=True)
     usual = int(values[np.argmax(counts)])
     gone += [
-        LeftOut(digest.source, f"of a job of {digest.world_size} ranks; the others are of {usual}")
-        for digest in digests
-        if digest.world_size not in (0, usual)
+        LeftOut(head.source, f"of a job of {head.world_size} ranks; the others are of {usual}")
+        for head in heads
+        if head.world_size not in (0, usual)
     ]
-    return [digest for digest in digests if digest.world_size in (0, usual)], []
+    return [head for head in heads if head.world_size in (0, usual)], []
 
 
-def _common_steps(digests: list[Digest], notes: list[str]) -> Numbers:
+def _common_steps(heads: list[Head], notes: list[str]) -> Numbers:
     """The steps that all ranks have; ranks that have none of the usual ones are an error, fewer are a note."""
     counts: dict[int, int] = {}
-    for digest in digests:
-        for number in digest.steps.number.tolist():
+    for head in heads:
+        for number in head.step_numbers.tolist():
             counts[number] = counts.get(number, 0) + 1
-    common = np.array(sorted(number for number, count in counts.items() if count == len(digests)), np.int64)
+    common = np.array(sorted(number for number, count in counts.items() if count == len(heads)), np.int64)
     if not len(common):
-        few = min(digests, key=lambda digest: (len(digest.steps.number), digest.rank))
+        few = min(heads, key=lambda head: (len(head.step_numbers), head.rank))
         raise TraceError(
-            f"the ranks have no step in common: rank {few.rank} has the steps {_listed(few.steps.number.tolist())}, "
-            f"rank {digests[0].rank} {_listed(digests[0].steps.number.tolist())}"
+            f"the ranks have no step in common: rank {few.rank} has the steps {_listed(few.step_numbers.tolist())}, "
+            f"rank {heads[0].rank} {_listed(heads[0].step_numbers.tolist())}"
         )
-    others = [digest.rank for digest in digests if len(digest.steps.number) != len(common)]
+    others = [head.rank for head in heads if len(head.step_numbers) != len(common)]
     if others:
         notes.append(f"steps do not match: {len(common)} are on all ranks; ranks with others: {_listed(others)}")
     return common
 
 
-def _matrix(digests: list[Digest], column: str, numbers: Numbers) -> Numbers:
-    matrix = np.empty((len(digests), len(numbers)), np.int64)
-    for at, digest in enumerate(digests):
-        values = getattr(digest.steps, column)
-        same = len(values) == len(numbers)
-        matrix[at] = values if same else values[np.searchsorted(digest.steps.number, numbers)]
-    return matrix
-
-
-def _groups(digests: list[Digest]) -> tuple[list[Group], list[Numbers]]:
-    """All groups, sorted, and the number of each digest's own among them."""
-    every = sorted({group for digest in digests for group in digest.groups})
+def _groups(heads: list[Head]) -> tuple[list[Group], list[Numbers]]:
+    """All groups, sorted, and the number of each head's own among them."""
+    every = sorted({group for head in heads for group in head.groups})
     number = {group: at for at, group in enumerate(every)}
-    return every, [np.array([number[group] for group in digest.groups], np.int64) for digest in digests]
+    return every, [np.array([number[group] for group in head.groups], np.int64) for head in heads]
 
 
-def _ops(digests: list[Digest]) -> tuple[list[tuple[str, bool]], list[Numbers]]:
-    """The ops that take longest on all ranks, sorted by name, and the number of each digest's own among them."""
-    totals: dict[tuple[str, bool], int] = {}
-    for digest in digests:
-        sums = np.bincount(digest.op_times.op, digest.op_times.self_ns, minlength=len(digest.ops)).astype(np.int64)
-        for name, device, ns in zip(digest.ops, digest.device_ops, sums.tolist(), strict=True):
-            totals[name, device] = totals.get((name, device), 0) + ns
-    kept = sorted(sorted(totals, key=lambda op: (-totals[op], op))[:MOST_OPS])
-    if len(kept) < len(totals) and (OTHERS, False) not in kept:
-        kept.append((OTHERS, False))
-    number = {op: at for at, op in enumerate(kept)}
-    rest = number.get((OTHERS, False), 0)
-    places = [
-        np.array([number.get(op, rest) for op in zip(digest.ops, digest.device_ops, strict=True)], np.int64)
-        for digest in digests
-    ]
-    return kept, places
+def _every_op(heads: list[Head]) -> tuple[list[tuple[str, bool]], list[Numbers]]:
+    """All ops, sorted, and the number of each head's own among them."""
+    own = [tuple(zip(head.ops, head.device_ops, strict=True)) for head in heads]
+    distinct = set(own)  # most ranks have the same
+    every = sorted({op for ops in distinct for op in ops})
+    number = {op: at for at, op in enumerate(every)}
+    places = {ops: np.array([number[op] for op in ops], np.int64) for ops in distinct}
+    return every, [places[ops] for ops in own]
 
 
 def _op_matrices(
-    digests: list[Digest], ops: list[tuple[str, bool]], op_of: list[Numbers], numbers: Numbers
-) -> tuple[Numbers, Numbers, dict[tuple[str, bool], dict[int, int]]]:
-    shape = (len(ops), len(numbers))
-    self_ns = np.zeros((len(digests), *shape), np.int64)
-    calls = np.zeros((len(digests), *shape), np.int64)
-    counts = np.zeros((len(ops), BINS), np.int64)
-    for at, (digest, place) in enumerate(zip(digests, op_of, strict=True)):
-        times = digest.op_times
-        step = _place(digest.steps.number, numbers)[times.step]
-        known = step >= 0
-        where = (place[times.op[known]], step[known])
-        np.add.at(self_ns[at], where, times.self_ns[known])
-        np.add.at(calls[at], where, times.count[known])
-        np.add.at(counts, (place[digest.sketches.op], digest.sketches.bin), digest.sketches.count)
-    sketches = {op: {int(b): int(row[b]) for b in np.flatnonzero(row)} for op, row in zip(ops, counts, strict=True)}
-    return self_ns, calls, sketches
+    columns: _JobColumns, every: list[tuple[str, bool]], ranks: int
+) -> tuple[list[tuple[str, bool]], Numbers, Numbers, dict[tuple[str, bool], dict[int, int]]]:
+    """The ops that take longest on all ranks, sorted by name, their time and calls by rank and step, and their sketches."""
+    times, drawn = columns.times.finished(), columns.sketches.finished()
+    totals = np.zeros(len(every), np.int64)
+    np.add.at(totals, times["op"], times["self_ns"])
+    kept = sorted(every[at] for at in np.argsort(-totals, kind="stable")[:MOST_OPS].tolist())
+    if len(kept) < len(every) and (OTHERS, False) not in kept:
+        kept.append((OTHERS, False))
+    number = {op: at for at, op in enumerate(kept)}
+    rest = number.get((OTHERS, False), 0)
+    place = np.array([number.get(op, rest) for op in every], np.int64)
+    shape = (ranks, len(kept), len(columns.numbers))
+    self_ns, calls = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    cell = (times["rank"].astype(np.int64) * shape[1] + place[times["op"]]) * shape[2] + times["step"]
+    np.add.at(self_ns.reshape(-1), cell, times["self_ns"])
+    np.add.at(calls.reshape(-1), cell, times["count"])
+    counts = np.zeros((len(kept), BINS), np.int64)
+    np.add.at(counts.reshape(-1), place[drawn["op"]] * BINS + drawn["bin"], drawn["count"].astype(np.int64))
+    sketches = {op: {int(b): int(row[b]) for b in np.flatnonzero(row)} for op, row in zip(kept, counts, strict=True)}
+    return kept, self_ns, calls, sketches
 
 
 def _place(own: Numbers, numbers: Numbers) -> Numbers:
@@ -249,23 +289,3 @@ def _place(own: Numbers, numbers: Numbers) -> Numbers:
     at = np.searchsorted(numbers, own)
     found = np.minimum(at, len(numbers) - 1)
     return np.append(np.where(numbers[found] == own, found, -1), -1)
-
-
-def _messages(digests: list[Digest], group_of: list[Numbers], numbers: Numbers) -> Messages:
-    steps = [_place(digest.steps.number, numbers)[digest.communications.step] for digest in digests]
-    kept = [step >= 0 for step in steps]
-    columns: dict[str, Any] = {
-        "rank": np.repeat(np.arange(len(digests), dtype=np.int32), [int(chosen.sum()) for chosen in kept]),
-        "step": _joined("step", (step[chosen] for step, chosen in zip(steps, kept, strict=True))),
-    }
-    for column in ("kind", "group", "seq", "start", "length", "exposed", "size", "peer"):
-        parts = (getattr(digest.communications, column)[chosen] for digest, chosen in zip(digests, kept, strict=True))
-        if column == "group":
-            parts = (own[part] if len(own) else part for own, part in zip(group_of, parts, strict=True))
-        columns[column] = _joined(column, parts)
-    return Messages(**columns)
-
-
-def _joined(name: str, parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    dtype = _DTYPES.get(name, np.int64)
-    return np.concatenate([np.empty(0, dtype), *(part.astype(dtype, copy=False) for part in parts)], dtype=dtype)

@@ -46,8 +46,9 @@ def decode(data: bytes, count: int) -> NDArray[np.int64]:
     """Decode a column of `count` rows; ValueError if the data is none. A constant is broadcast from a single number."""
     try:
         if data[0] == CONSTANT:
-            _, value = _CONSTANT.unpack(data)
-            return np.broadcast_to(np.int64(value), count)
+            if len(data) != _CONSTANT.size:
+                raise ValueError("a constant of the wrong length")
+            return np.ndarray((count,), "<i8", data, 1, (0,))  # a tenth of the time of broadcast_to
         if data[0] == OFFSETS:
             _, base, width = _OFFSETS.unpack_from(data)
             return _numbers(data[_OFFSETS.size :], base, width, count)
@@ -75,6 +76,9 @@ def _planes(numbers: NDArray[np.int64], base: int, width: int) -> bytes:
 def _numbers(planes: bytes, base: int, width: int, count: int) -> NDArray[np.int64]:
     if width not in _WIDTHS or len(planes) != width * count:
         raise ValueError("a column of the wrong length")
-    rows = np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(width, count).T)
-    offsets = rows.reshape(-1).view(_WIDTHS[width]).astype(np.uint64)
-    return (offsets + np.uint64(base & 0xFFFF_FFFF_FFFF_FFFF)).view(np.int64)
+    numbers = np.frombuffer(planes, np.uint8)
+    if width > 1:
+        numbers = np.ascontiguousarray(numbers.reshape(width, count).T).reshape(-1).view(_WIDTHS[width])
+    offsets = numbers.astype(np.uint64)
+    offsets += np.uint64(base & 0xFFFF_FFFF_FFFF_FFFF)
+    return offsets.view(np.int64)
