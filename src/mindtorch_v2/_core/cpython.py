@@ -278,6 +278,10 @@ def calling_module(skipped: str) -> str:
     return name
 
 
+# Whether threads take turns at running Python code. A free-threaded build may run with it, too; that is decided when it starts.
+HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 def is_only_thread() -> bool:
     """Whether no thread but the calling one runs Python code.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from . import dtype as _dtype
-from .cpython import REFCOUNT_WITH_OWNER, getrefcount
+from .cpython import HAS_GIL, REFCOUNT_WITH_OWNER, getrefcount
 from .device import device as Device
 from .keys import AUTOGRAD, META, NPU
 from .shape_only import MetaArray, without_memory
@@ -266,6 +267,22 @@ def make_meta(shape: tuple[int, ...], np_dtype: np.dtype, strides: tuple[int, ..
     return tensor
 
 
+_first_storage_lock = threading.Lock()
+
+
+def _first_storage(tensor: Tensor, made: Storage) -> Storage:
+    """The storage that the tensor has: `made`, unless another thread has given it one meanwhile."""
+    if not HAS_GIL:
+        with _first_storage_lock:
+            if tensor._storage is None:
+                tensor._storage = made
+    # Without a call between the question and the answer, threads that share the GIL do not change.
+    elif tensor._storage is None:
+        tensor._storage = made
+    storage: Storage = tensor._storage
+    return storage
+
+
 def storage_of(tensor: Tensor) -> Storage:
     """The tensor's storage, made at the first call."""
     storage = tensor._storage
@@ -273,11 +290,8 @@ def storage_of(tensor: Tensor) -> Storage:
         made = Storage(owner_of(tensor._array))
         if tensor._inference:
             made.version = UNTRACKED
-        # Another thread may have made one meanwhile. Without a call between the question and the answer, threads do not change.
-        storage = tensor._storage
-        if storage is None:
-            tensor._storage = storage = made
-        else:
+        storage = _first_storage(tensor, made)
+        if storage is not made:
             made.external = SHARED  # its end is not the end of the memory
     return storage
 
