@@ -43,8 +43,11 @@ def items(per_step, name="aten::item", under=None, each=50_000):
     return EventStore.from_rows(inside(rows))
 
 
-def python(ns, function="train.py(9): step", scope=None):
-    """A function of the user's that spends some time itself, beside an op, and a call that waits in a builtin."""
+def python(ns, function="train.py(9): step", scope=None, faster=1):
+    """A function of the user's that spends some time itself, beside an op, and a call that waits in a builtin.
+
+    faster: all of it takes so many times less.
+    """
     rows = [
         row("aten::mm", MS, 2 * MS, stack=("train.py(10): step", "train.py(40): <module>")),
         row("<built-in function sorted>", 2 * MS, 2 * MS + ns, observer.PYTHON),
@@ -55,7 +58,8 @@ def python(ns, function="train.py(9): step", scope=None):
     rows[1]["start"], rows[1]["end"] = 0, ns
     if scope:
         rows.append(row(scope, 0, 9 * MS, observer.SCOPE))
-    return EventStore.from_rows(inside(rows))
+    brief = [{**each, "start": each["start"] // faster, "end": each["end"] // faster} for each in inside(rows)]
+    return EventStore.from_rows(brief)
 
 
 def loop(times, ops=("aten::select", "aten::dot"), dims=(64,), stack=STACK[1:], under=None):
@@ -200,6 +204,7 @@ CASES = {
         (python(3 * MS), "3 ms a step at train.py(12), most of it in <built-in function sorted>"),
         [
             python(MS // 4),
+            python(3 * MS, faster=500),
             python(3 * MS, scope="enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
             python(3 * MS, function="mindtorch_v2/optim/adam.py(9): step"),
         ],

@@ -21,6 +21,7 @@ from .host_sync import reading_lines
 
 _LEAST_OF_LINE = 0.1  # of the recorded time
 _LEAST = 0.3  # of the recorded time, for many lines together
+_LEAST_OF_PASS_NS = 20_000  # less is what a few calls of small functions cost, and recording them as much again
 _FEWEST_STEPS = 3  # without stacks
 _LEAST_STRETCH_NS = 200_000
 _FAR = 3  # times the median of what lies between a line and an op
@@ -42,9 +43,10 @@ def rule(store: EventStore) -> list[Finding]:
     whole = recorded_ns(store)
     if not whole:
         return []
+    least = _LEAST_OF_PASS_NS * passes(store).count
     lines, spent = _by_line(store) if store.is_python.any() else ([], _outside_of_ops(store))
-    slow = [line for line in lines if line.ns >= _LEAST_OF_LINE * whole]
-    if not slow and spent < _LEAST * whole:
+    slow = [line for line in lines if line.ns >= max(_LEAST_OF_LINE * whole, least)]
+    if not slow and spent < max(_LEAST * whole, least):
         return []
     shown = slow or lines[:3]
     gain = sum(line.ns for line in slow) if slow else spent
