@@ -14,4 +14,5 @@ from . import (
     systems,
     triangular,
     vector_norm,
+    vector_products,
 )

@@ -12,20 +12,8 @@ from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import OpSpec, aten, composite, op
 from .._support.common import like_first
 from ..creation.copy import clone
-from .view import (
-    alias,
-    expand,
-    permute,
-    reshape_alias,
-    squeeze,
-    squeeze_dim,
-    squeeze_dims,
-    t,
-    transpose,
-    unsqueeze,
-    view,
-    view_dtype,
-)
+from .transpose import permute, t, transpose
+from .view import alias, expand, reshape_alias, squeeze, squeeze_dim, squeeze_dims, unsqueeze, view, view_dtype
 from .view_complex import view_as_complex, view_as_real
 from .view_parts import as_strided, check_history_of_part, diagonal, select, slice_, unfold
 from .view_split import split, split_with_sizes, unbind

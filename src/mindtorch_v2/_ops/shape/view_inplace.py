@@ -21,10 +21,10 @@ from ..._dispatch import entry_globals, registry
 from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite
 from .._support.common import normal_dim, normal_dims
+from .transpose import transpose as _transpose
 from .view import squeeze as _squeeze
 from .view import squeeze_dim as _squeeze_dim
 from .view import squeeze_dims as _squeeze_dims
-from .view import transpose as _transpose
 from .view import unsqueeze as _unsqueeze
 from .view import unsqueeze_to
 from .view_parts import as_strided as _as_strided

@@ -1,3 +1,3 @@
 """Exponentials, logarithms, circular functions and the special functions."""
 
-from . import functions
+from . import circular, error_function, exponentials, gamma, log_products, modified_bessel, softmax_names

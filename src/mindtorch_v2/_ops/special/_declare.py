@@ -1,0 +1,29 @@
+"""How functions of one tensor are declared, and kernels that compute in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._dispatch.facts import Promotion
+from ..._dispatch.registry import op
+from .._support.common import scalar_name
+
+
+def unary(name, kernel, grad, **options):
+    """Declare a function of one tensor that turns integers into floats, and its in-place form."""
+    made = op(
+        f"{name}(Tensor self) -> Tensor", kernel, promote=Promotion.FLOAT, inplace=not name.startswith("special_"), **options
+    )
+    made.vjp(self=grad)
+    return made
+
+
+def in_double(function):
+    """A kernel that computes in float64, which the special functions take, and returns the input's dtype."""
+
+    def kernel(self):
+        if self.dtype.kind in "cW":  # W: complex32
+            raise NotImplementedError(f"{function.__name__} not implemented for '{scalar_name(self)}'")
+        return np.asarray(function(self.astype(np.float64, copy=False))).astype(self.dtype, copy=False)
+
+    return kernel
