@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from ..._core import dtype as dt
@@ -262,7 +265,7 @@ def _atleast_3d(self):
     return aten.unsqueeze(aten.unsqueeze(self, 0), -1) if ndim else aten.reshape(self, (1, 1, 1))
 
 
-FUNCTIONS = {}
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def variadic(name, schema_of_list):
