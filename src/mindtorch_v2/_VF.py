@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from ._dispatch.facts import Surface
+from ._dispatch.registry import offered_names
 
-from ._dispatch.registry import packets
-
-
-def __getattr__(name: str) -> Any:
-    packet = packets.get(name)
-    if packet is None:
-        raise AttributeError(f"module 'torch._VF' has no attribute '{name}'")
-    return packet.function
+__getattr__, __dir__ = offered_names("torch._VF", Surface.BOTH, Surface.FUNCTION)

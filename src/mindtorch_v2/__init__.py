@@ -97,7 +97,7 @@ newaxis = None
 globals().update(_dtype.DTYPES)
 globals().update(_dtype.ALIASES)
 globals().update(_dtype.QUANTIZED)
-globals().update(_surface.functions())
+globals().update(_surface.public_functions())
 globals().update({_name: getattr(_switches, _name) for _name in _switches.__all__})
 
 # Modules, and names that live in them, that are imported when they are first asked for.

@@ -120,7 +120,6 @@ from ._core.rng import default_generator as default_generator
 from ._core.size import Size as Size
 from ._core.size import Size as _Size
 from ._core.tensor import Tensor as Tensor
-from ._core.untyped_storage import UntypedStorage as _UntypedStorage
 from ._higher_order_ops.while_loop import while_loop as while_loop
 from ._op_namespaces import ops as ops
 from ._serialization.file_reader import PyTorchFileReader as PyTorchFileReader
@@ -264,41 +263,21 @@ class ShortTensor(Tensor): ...
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def abs_(input: Tensor) -> Tensor: ...
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def absolute_(input: Tensor) -> Tensor: ...
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acos_(input: Tensor) -> Tensor: ...
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acosh_(input: Tensor) -> Tensor: ...
 def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int]) -> Tensor: ...
-def adaptive_avg_pool2d(input: Tensor, output_size: _int | Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
-def adaptive_avg_pool3d(input: Tensor, output_size: _int | Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
 def adaptive_max_pool1d(input: Tensor, output_size: _int | Sequence[_int]) -> tuple[Tensor, Tensor]: ...
-def adaptive_max_pool2d(
-    input: Tensor, output_size: _int | Sequence[_int], *, out: Sequence[Tensor] | None = None
-) -> tuple[Tensor, Tensor]: ...
-def adaptive_max_pool2d_backward(
-    grad_output: Tensor, input: Tensor, indices: Tensor, *, out: Tensor | None = None
-) -> Tensor: ...
-def adaptive_max_pool3d(
-    input: Tensor, output_size: _int | Sequence[_int], *, out: Sequence[Tensor] | None = None
-) -> tuple[Tensor, Tensor]: ...
-def adaptive_max_pool3d_backward(
-    grad_output: Tensor, input: Tensor, indices: Tensor, *, out: Tensor | None = None
-) -> Tensor: ...
 def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
-def add_(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: ...
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor: ...
-def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: ...
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Tensor | None = None) -> Tensor: ...
-def addcdiv_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor: ...
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Tensor | None = None) -> Tensor: ...
-def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor: ...
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor: ...
-def addmm_(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: ...
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor: ...
@@ -306,13 +285,8 @@ def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha:
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor: ...
-def addr_(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: ...
 def adjoint(input: Tensor) -> Tensor: ...
 def affine_grid_generator(theta: Tensor, size: Sequence[_int], align_corners: _bool) -> Tensor: ...
-def affine_grid_generator_backward(
-    grad: Tensor, size: Sequence[_int], align_corners: _bool, *, out: Tensor | None = None
-) -> Tensor: ...
-def alias(input: Tensor) -> Tensor: ...
 def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def all(
     input: Tensor,
@@ -397,7 +371,6 @@ def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def arcsinh_(input: Tensor) -> Tensor: ...
 def arctan(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def arctan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def arctan2_(input: Tensor, other: Tensor) -> Tensor: ...
 def arctan_(input: Tensor) -> Tensor: ...
 def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def arctanh_(input: Tensor) -> Tensor: ...
@@ -453,7 +426,6 @@ def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def asinh_(input: Tensor) -> Tensor: ...
 def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def atan2_(input: Tensor, other: Tensor) -> Tensor: ...
 def atan_(input: Tensor) -> Tensor: ...
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def atanh_(input: Tensor) -> Tensor: ...
@@ -483,56 +455,9 @@ def avg_pool1d(
     ceil_mode: _bool = False,
     count_include_pad: _bool = True,
 ) -> Tensor: ...
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = (),
-    padding: _int | Sequence[_int] = 0,
-    ceil_mode: _bool = False,
-    count_include_pad: _bool = True,
-    divisor_override: _int | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def avg_pool2d_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int],
-    padding: _int | Sequence[_int],
-    ceil_mode: _bool,
-    count_include_pad: _bool,
-    divisor_override: _int | None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = (),
-    padding: _int | Sequence[_int] = 0,
-    ceil_mode: _bool = False,
-    count_include_pad: _bool = True,
-    divisor_override: _int | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def avg_pool3d_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int],
-    padding: _int | Sequence[_int],
-    ceil_mode: _bool,
-    count_include_pad: _bool,
-    divisor_override: _int | None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor: ...
-def baddbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: ...
 @overload
 def bartlett_window(
     window_length: _int,
@@ -571,23 +496,7 @@ def bernoulli(
 ) -> Tensor: ...
 @overload
 def bernoulli(input: Tensor, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor: ...
-@overload
-def bernoulli_(input: Tensor, p: Tensor, *, generator: _Generator | None = None) -> Tensor: ...
-@overload
-def bernoulli_(input: Tensor, p: _float = 0.5, *, generator: _Generator | None = None) -> Tensor: ...
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor: ...
-def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: _int = 1, *, out: Tensor | None = None
-) -> Tensor: ...
-def binary_cross_entropy_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: _int = 1,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: _int = 1
 ) -> Tensor: ...
@@ -597,29 +506,23 @@ def binomial(count: Tensor, prob: Tensor, generator: _Generator | None = None, *
 def bitwise_and(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def bitwise_and(input: _Number, other: Tensor) -> Tensor: ...
-def bitwise_and_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 @overload
 def bitwise_left_shift(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def bitwise_left_shift(input: _Number, other: Tensor) -> Tensor: ...
-def bitwise_left_shift_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def bitwise_not_(input: Tensor) -> Tensor: ...
 @overload
 def bitwise_or(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def bitwise_or(input: _Number, other: Tensor) -> Tensor: ...
-def bitwise_or_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 @overload
 def bitwise_right_shift(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def bitwise_right_shift(input: _Number, other: Tensor) -> Tensor: ...
-def bitwise_right_shift_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 @overload
 def bitwise_xor(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def bitwise_xor(input: _Number, other: Tensor) -> Tensor: ...
-def bitwise_xor_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 @overload
 def blackman_window(
     window_length: _int,
@@ -657,7 +560,6 @@ def bucketize(
 def bucketize(input: _Number, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False) -> Tensor: ...
 def cartesian_prod(*tensors: Tensor | Sequence[Tensor]) -> Tensor: ...
 def cat(tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None) -> Tensor: ...
-def cauchy_(input: Tensor, median: _float = 0.0, sigma: _float = 1.0, *, generator: _Generator | None = None) -> Tensor: ...
 def cdist(x1: Tensor, x2: Tensor, p: _float = 2.0, compute_mode: _str = ...) -> Tensor: ...
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def ceil_(input: Tensor) -> Tensor: ...
@@ -690,16 +592,6 @@ def clip_(input: Tensor, min: _Number | None = None, max: _Number | None = None)
 @overload
 def clip_(input: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor: ...
 def clone(input: Tensor, *, memory_format: _memory_format | None = None) -> Tensor: ...
-def col2im(
-    input: Tensor,
-    output_size: _int | Sequence[_int],
-    kernel_size: _int | Sequence[_int],
-    dilation: _int | Sequence[_int],
-    padding: _int | Sequence[_int],
-    stride: _int | Sequence[_int],
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor: ...
 def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) -> Tensor: ...
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -710,7 +602,6 @@ def conj(input: Tensor) -> Tensor: ...
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def conj_physical_(input: Tensor) -> Tensor: ...
 def constant_pad_nd(input: Tensor, pad: Sequence[_int], value: _Number = 0) -> Tensor: ...
-def contiguous(input: Tensor, *, memory_format: _memory_format | None = None) -> Tensor: ...
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -739,9 +630,6 @@ def conv3d(
     groups: _int = 1,
 ) -> Tensor: ...
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _int = 0) -> Tensor: ...
-def conv_tbc_backward(
-    grad_output: Tensor, input: Tensor, weight: Tensor, bias: Tensor, pad: _int, *, out: Sequence[Tensor] | None = None
-) -> tuple[Tensor, Tensor, Tensor]: ...
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -783,24 +671,7 @@ def convolution(
     output_padding: Sequence[_int],
     groups: _int,
 ) -> Tensor: ...
-def convolution_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    weight: Tensor,
-    bias_sizes: Sequence[_int] | None,
-    stride: Sequence[_int],
-    padding: Sequence[_int],
-    dilation: Sequence[_int],
-    transposed: _bool,
-    output_padding: Sequence[_int],
-    groups: _int,
-    output_mask: Sequence[_bool],
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor, Tensor]: ...
-def copy_(input: Tensor, src: Tensor, non_blocking: _bool = False) -> Tensor: ...
 def copysign(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def copysign_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def corrcoef(input: Tensor) -> Tensor: ...
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def cos_(input: Tensor) -> Tensor: ...
@@ -819,14 +690,6 @@ def count_nonzero(input: Tensor, *, axis: _int | Sequence[_int]) -> Tensor: ...
 def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor: ...
 def cross(
     input: Tensor, other: Tensor, dim: _int | None = None, *, axis: _int | None = None, out: Tensor | None = None
-) -> Tensor: ...
-def cross_entropy_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: _int = 1,
-    ignore_index: _int = -100,
-    label_smoothing: _float = 0.0,
 ) -> Tensor: ...
 @overload
 def ctc_loss(
@@ -853,10 +716,6 @@ def cummax(input: Tensor, dim: _int, *, out: Sequence[Tensor] | None = None) -> 
 @overload
 def cummax(input: Tensor, *, axis: _int, out: Sequence[Tensor] | None = None) -> _return_types.cummax: ...
 @overload
-def cummaxmin_backward(grad: Tensor, input: Tensor, indices: Tensor, dim: _int) -> Tensor: ...
-@overload
-def cummaxmin_backward(grad: Tensor, input: Tensor, indices: Tensor, *, axis: _int) -> Tensor: ...
-@overload
 def cummin(input: Tensor, dim: _int, *, out: Sequence[Tensor] | None = None) -> _return_types.cummin: ...
 @overload
 def cummin(input: Tensor, *, axis: _int, out: Sequence[Tensor] | None = None) -> _return_types.cummin: ...
@@ -865,21 +724,9 @@ def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Tenso
 @overload
 def cumprod(input: Tensor, *, axis: _int, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor: ...
 @overload
-def cumprod_(input: Tensor, dim: _int, *, dtype: _dtype | None = None) -> Tensor: ...
-@overload
-def cumprod_(input: Tensor, *, axis: _int, dtype: _dtype | None = None) -> Tensor: ...
-@overload
-def cumprod_backward(grad: Tensor, input: Tensor, dim: _int, output: Tensor) -> Tensor: ...
-@overload
-def cumprod_backward(grad: Tensor, input: Tensor, *, output: Tensor, axis: _int) -> Tensor: ...
-@overload
 def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor: ...
 @overload
 def cumsum(input: Tensor, *, axis: _int, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor: ...
-@overload
-def cumsum_(input: Tensor, dim: _int, *, dtype: _dtype | None = None) -> Tensor: ...
-@overload
-def cumsum_(input: Tensor, *, axis: _int, dtype: _dtype | None = None) -> Tensor: ...
 @overload
 def cumulative_trapezoid(y: Tensor, x: Tensor, *, dim: _int = -1, axis: _int | None = None) -> Tensor: ...
 @overload
@@ -894,9 +741,6 @@ def diag(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Ten
 def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor: ...
 def diagflat(input: Tensor, offset: _int = 0) -> Tensor: ...
 def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor: ...
-def diagonal_backward(
-    grad_output: Tensor, input_sizes: Sequence[_int], offset: _int, dim1: _int, dim2: _int, *, out: Tensor | None = None
-) -> Tensor: ...
 def diagonal_copy(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Tensor | None = None) -> Tensor: ...
 def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor: ...
 def diff(
@@ -910,7 +754,6 @@ def diff(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def digamma_(input: Tensor) -> Tensor: ...
 def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor: ...
 @overload
 def div(input: Tensor | _Number, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
@@ -919,19 +762,11 @@ def div(
     input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: _str | None, out: Tensor | None = None
 ) -> Tensor: ...
 @overload
-def div_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
-@overload
-def div_(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None) -> Tensor: ...
-@overload
 def divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def divide(
     input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: _str | None, out: Tensor | None = None
 ) -> Tensor: ...
-@overload
-def divide_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
-@overload
-def divide_(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None) -> Tensor: ...
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def dropout(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def dropout_(input: Tensor, p: _float, train: _bool) -> Tensor: ...
@@ -946,25 +781,8 @@ def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor: .
 def einsum(equation: _str, *operands: Tensor | Sequence[Tensor]) -> Tensor: ...
 @overload
 def einsum(*operands: Any) -> Tensor: ...
-def elu(
-    input: Tensor, alpha: _Number = 1, scale: _Number = 1, input_scale: _Number = 1, *, out: Tensor | None = None
-) -> Tensor: ...
-def elu_(input: Tensor, alpha: _Number = 1, scale: _Number = 1, input_scale: _Number = 1) -> Tensor: ...
-def elu_backward(
-    grad_output: Tensor,
-    alpha: _Number,
-    scale: _Number,
-    input_scale: _Number,
-    is_result: _bool,
-    self_or_result: Tensor,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def embedding(
     weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False
-) -> Tensor: ...
-def embedding_backward(
-    grad: Tensor, indices: Tensor, num_weights: _int, padding_idx: _int, scale_grad_by_freq: _bool, sparse: _bool
 ) -> Tensor: ...
 @overload
 def embedding_bag(
@@ -989,19 +807,7 @@ def embedding_bag(
     include_last_offset: _bool,
     padding_idx: _int | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
-def embedding_dense_backward(
-    grad_output: Tensor,
-    indices: Tensor,
-    num_weights: _int,
-    padding_idx: _int,
-    scale_grad_by_freq: _bool,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: _float, norm_type: _float) -> Tensor: ...
-def embedding_sparse_backward(
-    grad: Tensor, indices: Tensor, num_weights: _int, padding_idx: _int, scale_grad_by_freq: _bool
-) -> Tensor: ...
 @overload
 def empty(
     *size: _int,
@@ -1058,30 +864,22 @@ def empty_strided(
     requires_grad: _bool = False,
 ) -> Tensor: ...
 def eq(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def eq_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def equal(input: Tensor, other: Tensor) -> _bool: ...
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def erf_(input: Tensor) -> Tensor: ...
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def erfc_(input: Tensor) -> Tensor: ...
 def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def erfinv_(input: Tensor) -> Tensor: ...
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def exp2_(input: Tensor) -> Tensor: ...
 def exp_(input: Tensor) -> Tensor: ...
-@overload
-def expand(input: Tensor, *size: _int, implicit: _bool = False) -> Tensor: ...
-@overload
-def expand(input: Tensor, size: Sequence[_int], *, implicit: _bool = False) -> Tensor: ...
-def expand_as(input: Tensor, other: Tensor) -> Tensor: ...
 @overload
 def expand_copy(input: Tensor, *size: _int, implicit: _bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
 def expand_copy(input: Tensor, size: Sequence[_int], *, implicit: _bool = False, out: Tensor | None = None) -> Tensor: ...
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def expm1_(input: Tensor) -> Tensor: ...
-def exponential_(input: Tensor, lambd: _float = 1.0, *, generator: _Generator | None = None) -> Tensor: ...
 @overload
 def eye(
     n: _int,
@@ -1120,199 +918,8 @@ def feature_alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def feature_alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def feature_dropout(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def feature_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor: ...
-def fft_fft(
-    input: Tensor,
-    n: _int | None = None,
-    dim: _int = -1,
-    norm: _str | None = None,
-    *,
-    axis: _int | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_fft2(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] = (-2, -1),
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_fftfreq(
-    n: _int,
-    d: _float = 1.0,
-    *,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-    requires_grad: _bool = False,
-) -> Tensor: ...
-def fft_fftn(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] | None = None,
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_fftshift(
-    input: Tensor, dim: _int | Sequence[_int] | None = None, *, axis: _int | Sequence[_int] | None = None
-) -> Tensor: ...
-def fft_hfft(
-    input: Tensor,
-    n: _int | None = None,
-    dim: _int = -1,
-    norm: _str | None = None,
-    *,
-    axis: _int | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_hfft2(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] = (-2, -1),
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_hfftn(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] | None = None,
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_ifft(
-    input: Tensor,
-    n: _int | None = None,
-    dim: _int = -1,
-    norm: _str | None = None,
-    *,
-    axis: _int | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_ifft2(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] = (-2, -1),
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_ifftn(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] | None = None,
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_ifftshift(
-    input: Tensor, dim: _int | Sequence[_int] | None = None, *, axis: _int | Sequence[_int] | None = None
-) -> Tensor: ...
-def fft_ihfft(
-    input: Tensor,
-    n: _int | None = None,
-    dim: _int = -1,
-    norm: _str | None = None,
-    *,
-    axis: _int | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_ihfft2(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] = (-2, -1),
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_ihfftn(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] | None = None,
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_irfft(
-    input: Tensor,
-    n: _int | None = None,
-    dim: _int = -1,
-    norm: _str | None = None,
-    *,
-    axis: _int | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_irfft2(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] = (-2, -1),
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_irfftn(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] | None = None,
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_rfft(
-    input: Tensor,
-    n: _int | None = None,
-    dim: _int = -1,
-    norm: _str | None = None,
-    *,
-    axis: _int | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_rfft2(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] = (-2, -1),
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fft_rfftfreq(
-    n: _int,
-    d: _float = 1.0,
-    *,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-    requires_grad: _bool = False,
-) -> Tensor: ...
-def fft_rfftn(
-    input: Tensor,
-    s: _int | Sequence[_int] | None = None,
-    dim: _int | Sequence[_int] | None = None,
-    norm: _str | None = None,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def fill(input: Tensor, value: _Number | Tensor) -> Tensor: ...
 def fill_(input: Tensor, value: _Number | Tensor) -> Tensor: ...
-def fill_diagonal_(input: Tensor, fill_value: _Number, wrap: _bool = False) -> Tensor: ...
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def fix_(input: Tensor) -> Tensor: ...
 def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1) -> Tensor: ...
@@ -1326,51 +933,14 @@ def flipud(input: Tensor) -> Tensor: ...
 def float_power(input: Tensor, exponent: _Number | Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def float_power(input: _Number, exponent: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def float_power_(input: Tensor, exponent: _Number | Tensor) -> Tensor: ...
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def floor_(input: Tensor) -> Tensor: ...
 def floor_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def floor_divide_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def fmod(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def fmod_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def frac_(input: Tensor) -> Tensor: ...
-def fractional_max_pool2d(
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    output_size: _int | Sequence[_int],
-    random_samples: Tensor,
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor]: ...
-def fractional_max_pool2d_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    output_size: _int | Sequence[_int],
-    indices: Tensor,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def fractional_max_pool3d(
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    output_size: _int | Sequence[_int],
-    random_samples: Tensor,
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor]: ...
-def fractional_max_pool3d_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    output_size: _int | Sequence[_int],
-    indices: Tensor,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def frexp(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _return_types.frexp: ...
 @overload
 def frobenius_norm(
@@ -1433,26 +1003,12 @@ def full_like(
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
 def gather(input: Tensor, *, index: Tensor, axis: _int, sparse_grad: _bool = False, out: Tensor | None = None) -> Tensor: ...
-@overload
-def gather_backward(grad: Tensor, input: Tensor, dim: _int, index: Tensor, sparse_grad: _bool) -> Tensor: ...
-@overload
-def gather_backward(grad: Tensor, input: Tensor, *, index: Tensor, sparse_grad: _bool, axis: _int) -> Tensor: ...
 def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def gcd_(input: Tensor, other: Tensor) -> Tensor: ...
 def ge(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def ge_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
-def gelu(input: Tensor, *, approximate: _str = ..., out: Tensor | None = None) -> Tensor: ...
-def gelu_(input: Tensor, *, approximate: _str = ...) -> Tensor: ...
-def gelu_backward(grad_output: Tensor, input: Tensor, *, approximate: _str = ..., out: Tensor | None = None) -> Tensor: ...
-def geometric_(input: Tensor, p: _float, *, generator: _Generator | None = None) -> Tensor: ...
 def geqrf(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _return_types.geqrf: ...
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def get_rng_state() -> Tensor: ...
-def glu(input: Tensor, dim: _int = -1, *, axis: _int | None = None, out: Tensor | None = None) -> Tensor: ...
-@overload
-def glu_backward(grad_output: Tensor, input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def glu_backward(grad_output: Tensor, input: Tensor, *, axis: _int, out: Tensor | None = None) -> Tensor: ...
 @overload
 def gradient(
     input: Tensor, *, spacing: _Number | None = None, dim: _int | None = None, axis: _int | None = None, edge_order: _int = 1
@@ -1479,38 +1035,14 @@ def gradient(
     edge_order: _int = 1,
 ) -> tuple[Tensor, ...]: ...
 def greater(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def greater_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def greater_equal_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor: ...
 def grid_sampler_2d(
     input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool
 ) -> Tensor: ...
-def grid_sampler_2d_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    grid: Tensor,
-    interpolation_mode: _int,
-    padding_mode: _int,
-    align_corners: _bool,
-    output_mask: Sequence[_bool],
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor]: ...
 def grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool
 ) -> Tensor: ...
-def grid_sampler_3d_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    grid: Tensor,
-    interpolation_mode: _int,
-    padding_mode: _int,
-    align_corners: _bool,
-    output_mask: Sequence[_bool],
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor]: ...
 def group_norm(
     input: Tensor,
     num_groups: _int,
@@ -1547,7 +1079,6 @@ def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor: ...
 def gt(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def gt_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 @overload
 def hamming_window(
     window_length: _int,
@@ -1616,18 +1147,6 @@ def hann_window(
     requires_grad: _bool = False,
 ) -> Tensor: ...
 def hardshrink(input: Tensor, lambd: _Number = 0.5, *, out: Tensor | None = None) -> Tensor: ...
-def hardshrink_backward(grad_output: Tensor, input: Tensor, lambd: _Number, *, out: Tensor | None = None) -> Tensor: ...
-def hardsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def hardsigmoid_(input: Tensor) -> Tensor: ...
-def hardsigmoid_backward(grad_output: Tensor, input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def hardswish(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def hardswish_(input: Tensor) -> Tensor: ...
-def hardswish_backward(grad_output: Tensor, input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def hardtanh(input: Tensor, min_val: _Number = -1, max_val: _Number = 1, *, out: Tensor | None = None) -> Tensor: ...
-def hardtanh_(input: Tensor, min_val: _Number = -1, max_val: _Number = 1) -> Tensor: ...
-def hardtanh_backward(
-    grad_output: Tensor, input: Tensor, min_val: _Number, max_val: _Number, *, out: Tensor | None = None
-) -> Tensor: ...
 def hash_tensor(
     input: Tensor,
     dim: _int | Sequence[_int] = (),
@@ -1639,7 +1158,6 @@ def hash_tensor(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def heaviside_(input: Tensor, values: Tensor) -> Tensor: ...
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: _int = 1) -> Tensor: ...
 def histc(input: Tensor, bins: _int = 100, min: _Number = 0, max: _Number = 0, *, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -1670,31 +1188,12 @@ def hsplit(input: Tensor, *indices: _int) -> tuple[Tensor, ...]: ...
 @overload
 def hsplit(input: Tensor, indices: Sequence[_int]) -> tuple[Tensor, ...]: ...
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor: ...
-def huber_loss(
-    input: Tensor, target: Tensor | _Number, reduction: _int = 1, delta: _float = 1.0, *, out: Tensor | None = None
-) -> Tensor: ...
-def huber_loss_backward(
-    grad_output: Tensor, input: Tensor, target: Tensor, reduction: _int, delta: _float, *, out: Tensor | None = None
-) -> Tensor: ...
 def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def hypot_(input: Tensor, other: Tensor) -> Tensor: ...
 def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def i0_(input: Tensor) -> Tensor: ...
 def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def igamma_(input: Tensor, other: Tensor) -> Tensor: ...
 def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def igammac_(input: Tensor, other: Tensor) -> Tensor: ...
-def im2col(
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    dilation: _int | Sequence[_int],
-    padding: _int | Sequence[_int],
-    stride: _int | Sequence[_int],
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def imag(input: Tensor) -> Tensor: ...
-def index(input: Tensor, indices: Sequence[Tensor | None], *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def index_add(
     input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Tensor | None = None
@@ -1704,25 +1203,13 @@ def index_add(
     input: Tensor, *, index: Tensor, source: Tensor, axis: _int, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor: ...
 @overload
-def index_add_(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor: ...
-@overload
-def index_add_(input: Tensor, *, index: Tensor, source: Tensor, axis: _int, alpha: _Number = 1) -> Tensor: ...
-@overload
 def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def index_copy(input: Tensor, *, index: Tensor, source: Tensor, axis: _int, out: Tensor | None = None) -> Tensor: ...
 @overload
-def index_copy_(input: Tensor, dim: _int, index: Tensor, source: Tensor) -> Tensor: ...
-@overload
-def index_copy_(input: Tensor, *, index: Tensor, source: Tensor, axis: _int) -> Tensor: ...
-@overload
 def index_fill(input: Tensor, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor: ...
 @overload
 def index_fill(input: Tensor, *, index: Tensor, value: Tensor | _Number, axis: _int) -> Tensor: ...
-@overload
-def index_fill_(input: Tensor, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor: ...
-@overload
-def index_fill_(input: Tensor, *, index: Tensor, value: Tensor | _Number, axis: _int) -> Tensor: ...
 def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor: ...
 def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor: ...
 @overload
@@ -1748,21 +1235,9 @@ def index_reduce(
     out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
-def index_reduce_(
-    input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True
-) -> Tensor: ...
-@overload
-def index_reduce_(
-    input: Tensor, *, index: Tensor, source: Tensor, reduce: _str, axis: _int, include_self: _bool = True
-) -> Tensor: ...
-@overload
 def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def index_select(input: Tensor, *, index: Tensor, axis: _int, out: Tensor | None = None) -> Tensor: ...
-@overload
-def index_select_backward(grad: Tensor, self_sizes: Sequence[_int], dim: _int, index: Tensor) -> Tensor: ...
-@overload
-def index_select_backward(grad: Tensor, self_sizes: Sequence[_int], *, index: Tensor, axis: _int) -> Tensor: ...
 def initial_seed() -> _int: ...
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def instance_norm(
@@ -1816,7 +1291,6 @@ def istft(
     length: _int | None = None,
     return_complex: _bool = False,
 ) -> Tensor: ...
-def item(input: Tensor) -> _Number: ...
 @overload
 def kaiser_window(
     window_length: _int,
@@ -1862,7 +1336,6 @@ def kthvalue(
     keepdims: _bool | None = None,
     out: Sequence[Tensor] | None = None,
 ) -> _return_types.kthvalue: ...
-def l1_loss(input: Tensor, target: Tensor, reduction: _int = 1) -> Tensor: ...
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[_int],
@@ -1876,190 +1349,10 @@ def lcm_(input: Tensor, other: Tensor) -> Tensor: ...
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def ldexp_(input: Tensor, other: Tensor) -> Tensor: ...
 def le(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def le_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
-def leaky_relu(input: Tensor, negative_slope: _Number = 0.01, *, out: Tensor | None = None) -> Tensor: ...
-def leaky_relu_(input: Tensor, negative_slope: _Number = 0.01) -> Tensor: ...
-def leaky_relu_backward(
-    grad_output: Tensor, input: Tensor, negative_slope: _Number, self_is_result: _bool, *, out: Tensor | None = None
-) -> Tensor: ...
 def lerp(input: Tensor, end: Tensor, weight: _Number | Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def lerp_(input: Tensor, end: Tensor, weight: _Number | Tensor) -> Tensor: ...
 def less(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def less_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def less_equal(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def less_equal_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def lgamma_(input: Tensor) -> Tensor: ...
-def lift_fresh(input: Tensor) -> Tensor: ...
-def linalg_cholesky(input: Tensor, *, upper: _bool = False, out: Tensor | None = None) -> Tensor: ...
-def linalg_cholesky_ex(
-    input: Tensor, *, upper: _bool = False, check_errors: _bool = False, out: Sequence[Tensor] | None = None
-) -> _return_types.linalg_cholesky_ex: ...
-@overload
-def linalg_cond(input: Tensor, p: _Number | None = None, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def linalg_cond(input: Tensor, p: _str, *, out: Tensor | None = None) -> Tensor: ...
-def linalg_cross(
-    input: Tensor, other: Tensor, *, dim: _int = -1, axis: _int | None = None, out: Tensor | None = None
-) -> Tensor: ...
-def linalg_det(A: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def linalg_diagonal(A: Tensor, *, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor: ...
-def linalg_eig(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _return_types.linalg_eig: ...
-def linalg_eigh(input: Tensor, UPLO: _str = ..., *, out: Sequence[Tensor] | None = None) -> _return_types.linalg_eigh: ...
-def linalg_eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def linalg_eigvalsh(input: Tensor, UPLO: _str = ..., *, out: Tensor | None = None) -> Tensor: ...
-def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def linalg_inv(A: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def linalg_inv_ex(
-    A: Tensor, *, check_errors: _bool = False, out: Sequence[Tensor] | None = None
-) -> _return_types.linalg_inv_ex: ...
-def linalg_ldl_factor(
-    input: Tensor, *, hermitian: _bool = False, out: Sequence[Tensor] | None = None
-) -> _return_types.linalg_ldl_factor: ...
-def linalg_ldl_factor_ex(
-    input: Tensor, *, hermitian: _bool = False, check_errors: _bool = False, out: Sequence[Tensor] | None = None
-) -> _return_types.linalg_ldl_factor_ex: ...
-def linalg_ldl_solve(
-    LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool = False, out: Tensor | None = None
-) -> Tensor: ...
-def linalg_lstsq(
-    input: Tensor, b: Tensor, rcond: _float | None = None, *, driver: _str | None = None, out: Sequence[Tensor] | None = None
-) -> _return_types.linalg_lstsq: ...
-def linalg_lu(A: Tensor, *, pivot: _bool = True, out: Sequence[Tensor] | None = None) -> _return_types.linalg_lu: ...
-def linalg_lu_factor(
-    A: Tensor, *, pivot: _bool = True, out: Sequence[Tensor] | None = None
-) -> _return_types.linalg_lu_factor: ...
-def linalg_lu_factor_ex(
-    A: Tensor, *, pivot: _bool = True, check_errors: _bool = False, out: Sequence[Tensor] | None = None
-) -> _return_types.linalg_lu_factor_ex: ...
-def linalg_lu_solve(
-    LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = True, adjoint: _bool = False, out: Tensor | None = None
-) -> Tensor: ...
-def linalg_matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def linalg_matrix_exp(input: Tensor) -> Tensor: ...
-@overload
-def linalg_matrix_norm(
-    input: Tensor,
-    ord: _Number,
-    dim: Sequence[_int] = (-2, -1),
-    keepdim: _bool = False,
-    *,
-    axis: Sequence[_int] | None = None,
-    keepdims: _bool | None = None,
-    dtype: _dtype | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def linalg_matrix_norm(
-    input: Tensor,
-    ord: _str = ...,
-    dim: Sequence[_int] = (-2, -1),
-    keepdim: _bool = False,
-    *,
-    axis: Sequence[_int] | None = None,
-    keepdims: _bool | None = None,
-    dtype: _dtype | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def linalg_matrix_power(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def linalg_matrix_rank(
-    input: Tensor,
-    *,
-    atol: _float | None = None,
-    rtol: _float | None = None,
-    hermitian: _bool = False,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def linalg_matrix_rank(
-    input: Tensor,
-    *,
-    atol: Tensor | None = None,
-    rtol: Tensor | None = None,
-    hermitian: _bool = False,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def linalg_matrix_rank(
-    input: Tensor, tol: _float | Tensor, hermitian: _bool = False, *, out: Tensor | None = None
-) -> Tensor: ...
-def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def linalg_norm(
-    input: Tensor,
-    ord: _Number | None = None,
-    dim: _int | Sequence[_int] | None = None,
-    keepdim: _bool = False,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    keepdims: _bool | None = None,
-    dtype: _dtype | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def linalg_norm(
-    input: Tensor,
-    ord: _str,
-    dim: _int | Sequence[_int] | None = None,
-    keepdim: _bool = False,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    keepdims: _bool | None = None,
-    dtype: _dtype | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def linalg_pinv(
-    input: Tensor,
-    *,
-    atol: _float | None = None,
-    rtol: _float | None = None,
-    hermitian: _bool = False,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def linalg_pinv(
-    input: Tensor,
-    *,
-    atol: Tensor | None = None,
-    rtol: Tensor | None = None,
-    hermitian: _bool = False,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def linalg_pinv(input: Tensor, rcond: _float, hermitian: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-def linalg_qr(A: Tensor, mode: _str = ..., *, out: Sequence[Tensor] | None = None) -> _return_types.linalg_qr: ...
-def linalg_slogdet(A: Tensor, *, out: Sequence[Tensor] | None = None) -> _return_types.linalg_slogdet: ...
-def linalg_solve(A: Tensor, B: Tensor, *, left: _bool = True, out: Tensor | None = None) -> Tensor: ...
-def linalg_solve_ex(
-    A: Tensor, B: Tensor, *, left: _bool = True, check_errors: _bool = False, out: Sequence[Tensor] | None = None
-) -> _return_types.linalg_solve_ex: ...
-def linalg_solve_triangular(
-    input: Tensor, B: Tensor, *, upper: _bool, left: _bool = True, unitriangular: _bool = False, out: Tensor | None = None
-) -> Tensor: ...
-def linalg_svd(
-    A: Tensor, full_matrices: _bool = True, *, driver: _str | None = None, out: Sequence[Tensor] | None = None
-) -> _return_types.linalg_svd: ...
-def linalg_svdvals(A: Tensor, *, driver: _str | None = None, out: Tensor | None = None) -> Tensor: ...
-def linalg_tensorinv(input: Tensor, ind: _int = 2, *, out: Tensor | None = None) -> Tensor: ...
-def linalg_tensorsolve(
-    input: Tensor, other: Tensor, dims: Sequence[_int] | None = None, *, out: Tensor | None = None
-) -> Tensor: ...
-def linalg_vander(x: Tensor, *, N: _int | None = None) -> Tensor: ...
-def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = -1, axis: _int | None = None, out: Tensor | None = None) -> Tensor: ...
-def linalg_vector_norm(
-    input: Tensor,
-    ord: _Number = 2,
-    dim: _int | Sequence[_int] | None = None,
-    keepdim: _bool = False,
-    *,
-    axis: _int | Sequence[_int] | None = None,
-    keepdims: _bool | None = None,
-    dtype: _dtype | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def linspace(
     start: Tensor,
@@ -2094,10 +1387,6 @@ def log1p_(input: Tensor) -> Tensor: ...
 def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def log2_(input: Tensor) -> Tensor: ...
 def log_(input: Tensor) -> Tensor: ...
-def log_normal_(input: Tensor, mean: _float = 1.0, std: _float = 2.0, *, generator: _Generator | None = None) -> Tensor: ...
-def log_sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def log_sigmoid_backward(grad_output: Tensor, input: Tensor, buffer: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def log_sigmoid_forward(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _return_types.log_sigmoid_forward: ...
 @overload
 def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -2110,16 +1399,11 @@ def logcumsumexp(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tens
 def logcumsumexp(input: Tensor, *, axis: _int, out: Tensor | None = None) -> Tensor: ...
 def logdet(input: Tensor) -> Tensor: ...
 def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def logical_and_(input: Tensor, other: Tensor) -> Tensor: ...
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def logical_not_(input: Tensor) -> Tensor: ...
 def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def logical_or_(input: Tensor, other: Tensor) -> Tensor: ...
 def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def logical_xor_(input: Tensor, other: Tensor) -> Tensor: ...
 def logit(input: Tensor, eps: _float | None = None, *, out: Tensor | None = None) -> Tensor: ...
 def logit_(input: Tensor, eps: _float | None = None) -> Tensor: ...
-def logit_backward(grad_output: Tensor, input: Tensor, eps: _float | None = None, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def logspace(
     start: Tensor,
@@ -2194,7 +1478,6 @@ def lstm_cell(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> tuple[Tensor, Tensor]: ...
 def lt(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def lt_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False, out: Sequence[Tensor] | None = None) -> Any: ...
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def lu_unpack(
@@ -2205,23 +1488,14 @@ def lu_unpack(
     *,
     out: Sequence[Tensor] | None = None,
 ) -> _return_types.lu_unpack: ...
-def mH(input: Tensor) -> Tensor: ...
-def mT(input: Tensor) -> Tensor: ...
 def manual_seed(seed: _int) -> _Generator: ...
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: _int = 1
 ) -> Tensor: ...
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor: ...
-def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor: ...
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor: ...
-def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor: ...
-def masked_scatter_backward(
-    grad_output: Tensor, mask: Tensor, sizes: Sequence[_int], *, out: Tensor | None = None
-) -> Tensor: ...
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def masked_select_backward(grad: Tensor, input: Tensor, mask: Tensor) -> Tensor: ...
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def matrix_H(input: Tensor) -> Tensor: ...
 def matrix_exp(input: Tensor) -> Tensor: ...
 def matrix_power(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -2260,28 +1534,6 @@ def max_pool2d(
     dilation: _int | Sequence[_int] = 1,
     ceil_mode: _bool = False,
 ) -> Tensor: ...
-def max_pool2d_with_indices(
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = (),
-    padding: _int | Sequence[_int] = 0,
-    dilation: _int | Sequence[_int] = 1,
-    ceil_mode: _bool = False,
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor]: ...
-def max_pool2d_with_indices_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int],
-    padding: _int | Sequence[_int],
-    dilation: _int | Sequence[_int],
-    ceil_mode: _bool,
-    indices: Tensor,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def max_pool3d(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
@@ -2289,40 +1541,6 @@ def max_pool3d(
     padding: _int | Sequence[_int] = 0,
     dilation: _int | Sequence[_int] = 1,
     ceil_mode: _bool = False,
-) -> Tensor: ...
-def max_pool3d_with_indices(
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = (),
-    padding: _int | Sequence[_int] = 0,
-    dilation: _int | Sequence[_int] = 1,
-    ceil_mode: _bool = False,
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor]: ...
-def max_pool3d_with_indices_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int],
-    padding: _int | Sequence[_int],
-    dilation: _int | Sequence[_int],
-    ceil_mode: _bool,
-    indices: Tensor,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def max_unpool2d(
-    input: Tensor, indices: Tensor, output_size: _int | Sequence[_int], *, out: Tensor | None = None
-) -> Tensor: ...
-def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    output_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int],
-    padding: _int | Sequence[_int],
-    *,
-    out: Tensor | None = None,
 ) -> Tensor: ...
 def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -2371,9 +1589,6 @@ def min(
 @overload
 def min(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def mish(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def mish_(input: Tensor) -> Tensor: ...
-def mish_backward(grad_output: Tensor, input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def mkldnn_rnn_layer(
     input: Tensor,
     weight0: Tensor,
@@ -2394,33 +1609,6 @@ def mkldnn_rnn_layer(
     *,
     out: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
-def mkldnn_rnn_layer_backward(
-    input: Tensor,
-    weight1: Tensor,
-    weight2: Tensor,
-    weight3: Tensor,
-    weight4: Tensor,
-    hx_: Tensor,
-    cx_tmp: Tensor,
-    output: Tensor,
-    hy_: Tensor,
-    cy_: Tensor,
-    grad_output: Tensor | None,
-    grad_hy: Tensor | None,
-    grad_cy: Tensor | None,
-    reverse: _bool,
-    mode: _int,
-    hidden_size: _int,
-    num_layers: _int,
-    has_biases: _bool,
-    train: _bool,
-    bidirectional: _bool,
-    batch_sizes: Sequence[_int],
-    batch_first: _bool,
-    workspace: Tensor,
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]: ...
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def mode(
     input: Tensor,
@@ -2439,41 +1627,8 @@ def moveaxis(input: Tensor, source: Sequence[_int], destination: Sequence[_int])
 def movedim(input: Tensor, source: _int, destination: _int) -> Tensor: ...
 @overload
 def movedim(input: Tensor, source: Sequence[_int], destination: Sequence[_int]) -> Tensor: ...
-def mse_loss(input: Tensor, target: Tensor | _Number, reduction: _int = 1, *, out: Tensor | None = None) -> Tensor: ...
-def mse_loss_backward(
-    grad_output: Tensor, input: Tensor, target: Tensor, reduction: _int, *, out: Tensor | None = None
-) -> Tensor: ...
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def mul(input: Tensor | _Number, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def mul_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
-def multi_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    p: _Number = 1,
-    margin: _Number = 1,
-    weight: Tensor | None = None,
-    reduction: _int = 1,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def multi_margin_loss_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    target: Tensor,
-    p: _Number,
-    margin: _Number,
-    weight: Tensor | None = None,
-    reduction: _int = 1,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: _int = 1) -> Tensor: ...
-def multilabel_margin_loss_backward(
-    grad_output: Tensor, input: Tensor, target: Tensor, reduction: _int, is_target: Tensor, *, out: Tensor | None = None
-) -> Tensor: ...
-def multilabel_margin_loss_forward(
-    input: Tensor, target: Tensor, reduction: _int, *, out: Sequence[Tensor] | None = None
-) -> _return_types.multilabel_margin_loss_forward: ...
 def multinomial(
     input: Tensor,
     num_samples: _int,
@@ -2483,10 +1638,8 @@ def multinomial(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def multiply(input: Tensor | _Number, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def multiply_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def mvlgamma(input: Tensor, p: _int, *, out: Tensor | None = None) -> Tensor: ...
-def mvlgamma_(input: Tensor, p: _int) -> Tensor: ...
 def nan_to_num(
     input: Tensor,
     nan: _float | None = None,
@@ -2559,210 +1712,24 @@ def native_batch_norm(
     *,
     out: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]: ...
-def native_batch_norm_backward(
-    grad_out: Tensor,
-    input: Tensor,
-    weight: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    save_mean: Tensor | None,
-    save_invstd: Tensor | None,
-    train: _bool,
-    eps: _float,
-    output_mask: Sequence[_bool],
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor, Tensor]: ...
 def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor: ...
 def native_dropout(input: Tensor, p: _float, train: _bool | None) -> tuple[Tensor, Tensor]: ...
-def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: _float, *, out: Tensor | None = None) -> Tensor: ...
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _int, C: _int, HxW: _int, group: _int, eps: _float
-) -> tuple[Tensor, Tensor, Tensor]: ...
-def native_group_norm_backward(
-    grad_out: Tensor,
-    input: Tensor,
-    mean: Tensor,
-    rstd: Tensor,
-    weight: Tensor | None,
-    N: _int,
-    C: _int,
-    HxW: _int,
-    group: _int,
-    output_mask: Sequence[_bool],
-    *,
-    out: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]: ...
 def native_layer_norm(
     input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None, bias: Tensor | None, eps: _float
 ) -> tuple[Tensor, Tensor, Tensor]: ...
-def native_layer_norm_backward(
-    grad_out: Tensor,
-    input: Tensor,
-    normalized_shape: Sequence[_int],
-    mean: Tensor,
-    rstd: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    output_mask: Sequence[_bool],
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor, Tensor]: ...
 def ne(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def ne_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def neg_(input: Tensor) -> Tensor: ...
 def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def negative_(input: Tensor) -> Tensor: ...
-@overload
-def new_empty(
-    input: Tensor,
-    *size: _int,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-    requires_grad: _bool = False,
-) -> Tensor: ...
-@overload
-def new_empty(
-    input: Tensor,
-    size: Sequence[_int],
-    *,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-    requires_grad: _bool = False,
-) -> Tensor: ...
-def new_empty_strided(
-    input: Tensor,
-    size: Sequence[_int],
-    stride: Sequence[_int],
-    *,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-    requires_grad: _bool = False,
-) -> Tensor: ...
-def new_full(
-    input: Tensor,
-    size: Sequence[_int],
-    fill_value: _Number,
-    *,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-    requires_grad: _bool = False,
-) -> Tensor: ...
-@overload
-def new_ones(
-    input: Tensor,
-    *size: _int,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-    requires_grad: _bool = False,
-) -> Tensor: ...
-@overload
-def new_ones(
-    input: Tensor,
-    size: Sequence[_int],
-    *,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-    requires_grad: _bool = False,
-) -> Tensor: ...
-@overload
-def new_zeros(
-    input: Tensor,
-    *size: _int,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-    requires_grad: _bool = False,
-) -> Tensor: ...
-@overload
-def new_zeros(
-    input: Tensor,
-    size: Sequence[_int],
-    *,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    out: Tensor | None = None,
-    requires_grad: _bool = False,
-) -> Tensor: ...
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def nextafter_(input: Tensor, other: Tensor) -> Tensor: ...
-def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: _int = 1, ignore_index: _int = -100
-) -> Tensor: ...
-def nll_loss2d(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: _int = 1, ignore_index: _int = -100
-) -> Tensor: ...
-def nll_loss2d_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    reduction: _int,
-    ignore_index: _int,
-    total_weight: Tensor,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def nll_loss2d_forward(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    reduction: _int,
-    ignore_index: _int,
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> _return_types.nll_loss2d_forward: ...
-def nll_loss_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    reduction: _int,
-    ignore_index: _int,
-    total_weight: Tensor,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def nll_loss_forward(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    reduction: _int,
-    ignore_index: _int,
-    *,
-    out: Sequence[Tensor] | None = None,
-) -> _return_types.nll_loss_forward: ...
-def nll_loss_nd(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: _int = 1, ignore_index: _int = -100
-) -> Tensor: ...
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor: ...
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
-def nonzero_numpy(input: Tensor) -> tuple[Tensor, ...]: ...
 def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1, out: Tensor | None = None) -> Tensor: ...
 def norm(
     input: Tensor,
@@ -2793,14 +1760,10 @@ def normal(
     out: Tensor | None = None,
     requires_grad: _bool = False,
 ) -> Tensor: ...
-def normal_(input: Tensor, mean: _float = 0.0, std: _float = 1.0, *, generator: _Generator | None = None) -> Tensor: ...
 def not_equal(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def not_equal_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def nuclear_norm(
     input: Tensor, keepdim: _bool = False, *, keepdims: _bool | None = None, out: Tensor | None = None
 ) -> Tensor: ...
-def numpy_T(input: Tensor) -> Tensor: ...
-def one_hot(input: Tensor, num_classes: _int = -1, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def ones(
     *size: _int,
@@ -2837,15 +1800,6 @@ def ormqr(
     input: Tensor, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False, *, out: Tensor | None = None
 ) -> Tensor: ...
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def pad(input: Tensor, pad: Sequence[_int], mode: _str = ..., value: _float | None = None) -> Tensor: ...
-def pad_sequence(
-    sequences: Sequence[Tensor],
-    batch_first: _bool = False,
-    padding_value: _float = 0.0,
-    padding_side: _str = ...,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False, *, keepdims: _bool | None = None
 ) -> Tensor: ...
@@ -2866,13 +1820,11 @@ def poisson(input: Tensor, generator: _Generator | None = None, *, out: Tensor |
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool, full: _bool, eps: _float, reduction: _int) -> Tensor: ...
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def polygamma(n: _int, input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def polygamma_(input: Tensor, n: _int) -> Tensor: ...
 def positive(input: Tensor) -> Tensor: ...
 @overload
 def pow(input: Tensor, exponent: _Number | Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def pow(input: _Number, exponent: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def pow_(input: Tensor, exponent: _Number | Tensor) -> Tensor: ...
 def prelu(input: Tensor, weight: Tensor) -> Tensor: ...
 @overload
 def prod(input: Tensor, *, dtype: _dtype | None = None) -> Tensor: ...
@@ -2897,7 +1849,6 @@ def prod(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor: ...
-def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor: ...
 def qr(input: Tensor, some: _bool = True, *, out: Sequence[Tensor] | None = None) -> _return_types.qr: ...
 def quantile(
     input: Tensor,
@@ -3116,12 +2067,6 @@ def randn_like(
     out: Tensor | None = None,
     requires_grad: _bool = False,
 ) -> Tensor: ...
-@overload
-def random_(input: Tensor, from_: _int, to: _int | None, *, generator: _Generator | None = None) -> Tensor: ...
-@overload
-def random_(input: Tensor, to: _int, *, generator: _Generator | None = None) -> Tensor: ...
-@overload
-def random_(input: Tensor, *, generator: _Generator | None = None) -> Tensor: ...
 def randperm(
     n: _int,
     *,
@@ -3149,66 +2094,26 @@ def ravel(input: Tensor) -> Tensor: ...
 def real(input: Tensor) -> Tensor: ...
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def reciprocal_(input: Tensor) -> Tensor: ...
-def reflection_pad1d(input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
-def reflection_pad1d_backward(
-    grad_output: Tensor, input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None
-) -> Tensor: ...
-def reflection_pad2d(input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
-def reflection_pad2d_backward(
-    grad_output: Tensor, input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None
-) -> Tensor: ...
-def reflection_pad3d(input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
-def reflection_pad3d_backward(
-    grad_output: Tensor, input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None
-) -> Tensor: ...
 def relu(input: Tensor) -> Tensor: ...
-def relu6(input: Tensor) -> Tensor: ...
-def relu6_(input: Tensor) -> Tensor: ...
 def relu_(input: Tensor) -> Tensor: ...
 @overload
 def remainder(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def remainder(input: _Number, other: Tensor) -> Tensor: ...
-def remainder_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 @overload
 def renorm(input: Tensor, p: _Number, dim: _int, maxnorm: _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def renorm(input: Tensor, p: _Number, *, maxnorm: _Number, axis: _int, out: Tensor | None = None) -> Tensor: ...
-@overload
-def renorm_(input: Tensor, p: _Number, dim: _int, maxnorm: _Number) -> Tensor: ...
-@overload
-def renorm_(input: Tensor, p: _Number, *, maxnorm: _Number, axis: _int) -> Tensor: ...
-@overload
-def repeat(input: Tensor, *repeats: _int, out: Tensor | None = None) -> Tensor: ...
-@overload
-def repeat(input: Tensor, repeats: Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def repeat_interleave(repeats: Tensor, *, output_size: _int | None = None) -> Tensor: ...
 @overload
 def repeat_interleave(
     input: Tensor, repeats: Tensor | _int, dim: _int | None = None, *, axis: _int | None = None, output_size: _int | None = None
 ) -> Tensor: ...
-def replication_pad1d(input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
-def replication_pad1d_backward(
-    grad_output: Tensor, input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None
-) -> Tensor: ...
-def replication_pad2d(input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
-def replication_pad2d_backward(
-    grad_output: Tensor, input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None
-) -> Tensor: ...
-def replication_pad3d(input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
-def replication_pad3d_backward(
-    grad_output: Tensor, input: Tensor, padding: _int | Sequence[_int], *, out: Tensor | None = None
-) -> Tensor: ...
 @overload
 def reshape(input: Tensor, *shape: _int) -> Tensor: ...
 @overload
 def reshape(input: Tensor, shape: Sequence[_int]) -> Tensor: ...
-def reshape_as(input: Tensor, other: Tensor) -> Tensor: ...
-@overload
-def resize_(input: Tensor, *size: _int, memory_format: _memory_format | None = None) -> Tensor: ...
-@overload
-def resize_(input: Tensor, size: Sequence[_int], *, memory_format: _memory_format | None = None) -> Tensor: ...
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: _memory_format | None = None) -> Tensor: ...
 def resolve_conj(input: Tensor) -> Tensor: ...
 def resolve_neg(input: Tensor) -> Tensor: ...
@@ -3294,35 +2199,6 @@ def rrelu_(
     training: _bool = False,
     generator: _Generator | None = None,
 ) -> Tensor: ...
-def rrelu_with_noise(
-    input: Tensor,
-    noise: Tensor,
-    lower: _Number = 0.125,
-    upper: _Number = 0.3333333333333333,
-    training: _bool = False,
-    generator: _Generator | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def rrelu_with_noise_(
-    input: Tensor,
-    noise: Tensor,
-    lower: _Number = 0.125,
-    upper: _Number = 0.3333333333333333,
-    training: _bool = False,
-    generator: _Generator | None = None,
-) -> Tensor: ...
-def rrelu_with_noise_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    noise: Tensor,
-    lower: _Number,
-    upper: _Number,
-    training: _bool,
-    self_is_result: _bool,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def rsqrt_(input: Tensor) -> Tensor: ...
 def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: ...
@@ -3334,17 +2210,6 @@ def scalar_tensor(
     device: _DeviceLike | None = None,
     pin_memory: _bool | None = None,
     requires_grad: _bool = False,
-) -> Tensor: ...
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: _float = 0.0,
-    is_causal: _bool = False,
-    *,
-    scale: _float | None = None,
-    enable_gqa: _bool = False,
 ) -> Tensor: ...
 @overload
 def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, reduce: _str, out: Tensor | None = None) -> Tensor: ...
@@ -3363,29 +2228,9 @@ def scatter(input: Tensor, dim: _int, index: Tensor, value: _Number, *, out: Ten
 @overload
 def scatter(input: Tensor, *, index: Tensor, value: _Number, axis: _int, out: Tensor | None = None) -> Tensor: ...
 @overload
-def scatter_(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, reduce: _str) -> Tensor: ...
-@overload
-def scatter_(input: Tensor, *, index: Tensor, src: Tensor, axis: _int, reduce: _str) -> Tensor: ...
-@overload
-def scatter_(input: Tensor, dim: _int, index: Tensor, value: _Number, *, reduce: _str) -> Tensor: ...
-@overload
-def scatter_(input: Tensor, *, index: Tensor, value: _Number, axis: _int, reduce: _str) -> Tensor: ...
-@overload
-def scatter_(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor: ...
-@overload
-def scatter_(input: Tensor, *, index: Tensor, src: Tensor, axis: _int) -> Tensor: ...
-@overload
-def scatter_(input: Tensor, dim: _int, index: Tensor, value: _Number) -> Tensor: ...
-@overload
-def scatter_(input: Tensor, *, index: Tensor, value: _Number, axis: _int) -> Tensor: ...
-@overload
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def scatter_add(input: Tensor, *, index: Tensor, src: Tensor, axis: _int, out: Tensor | None = None) -> Tensor: ...
-@overload
-def scatter_add_(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor: ...
-@overload
-def scatter_add_(input: Tensor, *, index: Tensor, src: Tensor, axis: _int) -> Tensor: ...
 @overload
 def scatter_reduce(
     input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True, out: Tensor | None = None
@@ -3400,14 +2245,6 @@ def scatter_reduce(
     axis: _int,
     include_self: _bool = True,
     out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def scatter_reduce_(
-    input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True
-) -> Tensor: ...
-@overload
-def scatter_reduce_(
-    input: Tensor, *, index: Tensor, src: Tensor, reduce: _str, axis: _int, include_self: _bool = True
 ) -> Tensor: ...
 def searchsorted(
     sorted_sequence: Tensor,
@@ -3436,14 +2273,6 @@ def select(input: Tensor, dim: _int, index: _int) -> Tensor: ...
 @overload
 def select(input: Tensor, *, index: _int, axis: _int) -> Tensor: ...
 @overload
-def select_backward(
-    grad_output: Tensor, input_sizes: Sequence[_int], dim: _int, index: _int, *, out: Tensor | None = None
-) -> Tensor: ...
-@overload
-def select_backward(
-    grad_output: Tensor, input_sizes: Sequence[_int], *, index: _int, axis: _int, out: Tensor | None = None
-) -> Tensor: ...
-@overload
 def select_copy(input: Tensor, dim: _int, index: _int, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def select_copy(input: Tensor, *, index: _int, axis: _int, out: Tensor | None = None) -> Tensor: ...
@@ -3453,64 +2282,19 @@ def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int) -> Tensor
 def select_scatter(input: Tensor, src: Tensor, *, index: _int, axis: _int) -> Tensor: ...
 def selu(input: Tensor) -> Tensor: ...
 def selu_(input: Tensor) -> Tensor: ...
-@overload
-def set_(input: Tensor, source: Tensor | _UntypedStorage) -> Tensor: ...
-@overload
-def set_(
-    input: Tensor, source: Tensor | _UntypedStorage, storage_offset: _int, size: Sequence[_int], stride: Sequence[_int] = ()
-) -> Tensor: ...
-@overload
-def set_(input: Tensor) -> Tensor: ...
 def set_default_tensor_type(t: Any, /) -> None: ...
 def set_rng_state(new_state: Tensor) -> None: ...
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def sgn_(input: Tensor) -> Tensor: ...
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sigmoid_(input: Tensor) -> Tensor: ...
-def sigmoid_backward(grad_output: Tensor, output: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def sign_(input: Tensor) -> Tensor: ...
 def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def silu(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def silu_(input: Tensor) -> Tensor: ...
-def silu_backward(grad_output: Tensor, input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sin_(input: Tensor) -> Tensor: ...
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sinc_(input: Tensor) -> Tensor: ...
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sinh_(input: Tensor) -> Tensor: ...
-def slice(
-    input: Tensor,
-    dim: _int = 0,
-    start: _int | None = None,
-    end: _int | None = None,
-    step: _int = 1,
-    *,
-    axis: _int | None = None,
-) -> Tensor: ...
-@overload
-def slice_backward(
-    grad_output: Tensor,
-    input_sizes: Sequence[_int],
-    dim: _int,
-    start: _int,
-    end: _int,
-    step: _int,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def slice_backward(
-    grad_output: Tensor,
-    input_sizes: Sequence[_int],
-    *,
-    start: _int,
-    end: _int,
-    step: _int,
-    axis: _int,
-    out: Tensor | None = None,
-) -> Tensor: ...
 def slice_copy(
     input: Tensor,
     dim: _int = 0,
@@ -3533,26 +2317,10 @@ def slice_scatter(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def slogdet(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _return_types.slogdet: ...
-def smooth_l1_loss(
-    input: Tensor, target: Tensor | _Number, reduction: _int = 1, beta: _float = 1.0, *, out: Tensor | None = None
-) -> Tensor: ...
-def smooth_l1_loss_backward(
-    grad_output: Tensor, input: Tensor, target: Tensor, reduction: _int, beta: _float, *, out: Tensor | None = None
-) -> Tensor: ...
-def soft_margin_loss(input: Tensor, target: Tensor | _Number, reduction: _int = 1, *, out: Tensor | None = None) -> Tensor: ...
-def soft_margin_loss_backward(
-    grad_output: Tensor, input: Tensor, target: Tensor, reduction: _int, *, out: Tensor | None = None
-) -> Tensor: ...
 @overload
 def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def softmax(input: Tensor, *, dtype: _dtype | None = None, axis: _int, out: Tensor | None = None) -> Tensor: ...
-def softplus(input: Tensor, beta: _Number = 1, threshold: _Number = 20, *, out: Tensor | None = None) -> Tensor: ...
-def softplus_backward(
-    grad_output: Tensor, input: Tensor, beta: _Number, threshold: _Number, *, out: Tensor | None = None
-) -> Tensor: ...
-def softshrink(input: Tensor, lambd: _Number = 0.5, *, out: Tensor | None = None) -> Tensor: ...
-def softshrink_backward(grad_output: Tensor, input: Tensor, lambd: _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def sort(
     input: Tensor, dim: _int = -1, descending: _bool = False, *, axis: _int | None = None, out: Sequence[Tensor] | None = None
@@ -3644,73 +2412,6 @@ def sparse_csr_tensor(
     check_invariants: _bool | None = None,
     layout: Any = ...,
 ) -> Tensor: ...
-def special_digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_entr(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_erf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_expit(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_gammainc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_gammaincc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_gammaln(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_i0(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_i1(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def special_log_softmax(input: Tensor, dim: _int, *, dtype: _dtype | None = None) -> Tensor: ...
-@overload
-def special_log_softmax(input: Tensor, *, axis: _int, dtype: _dtype | None = None) -> Tensor: ...
-def special_logit(input: Tensor, eps: _float | None = None, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def special_logsumexp(
-    input: Tensor,
-    dim: _int | Sequence[_int],
-    keepdim: _bool = False,
-    *,
-    keepdims: _bool | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def special_logsumexp(
-    input: Tensor,
-    *,
-    keepdim: _bool = False,
-    axis: _int | Sequence[_int],
-    keepdims: _bool | None = None,
-    out: Tensor | None = None,
-) -> Tensor: ...
-def special_multigammaln(input: Tensor, p: _int, *, out: Tensor | None = None) -> Tensor: ...
-def special_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_polygamma(n: _int, input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def special_psi(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def special_round(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def special_round(input: Tensor, *, decimals: _int, out: Tensor | None = None) -> Tensor: ...
-def special_sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def special_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None) -> Tensor: ...
-@overload
-def special_softmax(input: Tensor, *, dtype: _dtype | None = None, axis: _int) -> Tensor: ...
-@overload
-def special_xlog1py(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def special_xlog1py(input: _Number, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def special_xlogy(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def special_xlogy(input: _Number, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def special_zeta(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def special_zeta(input: _Number, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def split(input: Tensor, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]: ...
 def split_copy(self: Tensor, *args: Any, out: Sequence[Tensor] | None = None, **kwargs: Any) -> Any: ...
 def split_with_sizes(
@@ -3727,12 +2428,6 @@ def squeeze(input: Tensor, *dim: _int) -> Tensor: ...
 def squeeze(input: Tensor, dim: _int | Sequence[_int]) -> Tensor: ...
 @overload
 def squeeze(input: Tensor, *, axis: _int) -> Tensor: ...
-@overload
-def squeeze_(input: Tensor, *dim: _int) -> Tensor: ...
-@overload
-def squeeze_(input: Tensor, dim: _int | Sequence[_int]) -> Tensor: ...
-@overload
-def squeeze_(input: Tensor, *, axis: _int) -> Tensor: ...
 @overload
 def squeeze_copy(input: Tensor, *dim: _int, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -3817,9 +2512,7 @@ def stft(
     align_to_window: _bool | None = None,
 ) -> Tensor: ...
 def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
-def sub_(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: ...
 def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
-def subtract_(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: ...
 @overload
 def sum(input: Tensor, *, dtype: _dtype | None = None) -> Tensor: ...
 @overload
@@ -3849,11 +2542,8 @@ def svd_lowrank(
     A: Tensor, q: _int | None = 6, niter: _int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]: ...
 def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor: ...
-def swapaxes_(input: Tensor, axis0: _int, axis1: _int) -> Tensor: ...
 def swapdims(input: Tensor, dim0: _int, dim1: _int) -> Tensor: ...
-def swapdims_(input: Tensor, dim0: _int, dim1: _int) -> Tensor: ...
 def t(input: Tensor) -> Tensor: ...
-def t_(input: Tensor) -> Tensor: ...
 def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def take_along_dim(
@@ -3863,7 +2553,6 @@ def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def tan_(input: Tensor) -> Tensor: ...
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def tanh_(input: Tensor) -> Tensor: ...
-def tanh_backward(grad_output: Tensor, output: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def tensor(
     data: Any,
     *,
@@ -3885,40 +2574,10 @@ def tensordot(
 ) -> Tensor: ...
 def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Tensor | None = None) -> Tensor: ...
 def threshold_(input: Tensor, threshold: _Number, value: _Number) -> Tensor: ...
-def threshold_backward(grad_output: Tensor, input: Tensor, threshold: _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def tile(input: Tensor, *dims: _int) -> Tensor: ...
 @overload
 def tile(input: Tensor, dims: Sequence[_int]) -> Tensor: ...
-@overload
-def to(
-    input: Tensor,
-    device: _DeviceLike,
-    dtype: _dtype,
-    non_blocking: _bool = False,
-    copy: _bool = False,
-    memory_format: _memory_format | None = None,
-) -> Tensor: ...
-@overload
-def to(
-    input: Tensor, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, memory_format: _memory_format | None = None
-) -> Tensor: ...
-@overload
-def to(
-    input: Tensor, other: Tensor, non_blocking: _bool = False, copy: _bool = False, memory_format: _memory_format | None = None
-) -> Tensor: ...
-@overload
-def to(
-    input: Tensor,
-    *,
-    dtype: _dtype | None = None,
-    layout: _layout | None = None,
-    device: _DeviceLike | None = None,
-    pin_memory: _bool | None = None,
-    non_blocking: _bool = False,
-    copy: _bool = False,
-    memory_format: _memory_format | None = None,
-) -> Tensor: ...
 def to_dlpack(tensor: Tensor) -> Any: ...
 def topk(
     input: Tensor,
@@ -3931,9 +2590,7 @@ def topk(
     out: Sequence[Tensor] | None = None,
 ) -> _return_types.topk: ...
 def trace(input: Tensor) -> Tensor: ...
-def trace_backward(grad: Tensor, sizes: Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
 def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor: ...
-def transpose_(input: Tensor, dim0: _int, dim1: _int) -> Tensor: ...
 def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def trapezoid(y: Tensor, x: Tensor, *, dim: _int = -1, axis: _int | None = None) -> Tensor: ...
@@ -3953,7 +2610,6 @@ def triangular_solve(
     out: Sequence[Tensor] | None = None,
 ) -> _return_types.triangular_solve: ...
 def tril(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor: ...
-def tril_(input: Tensor, diagonal: _int = 0) -> Tensor: ...
 def tril_indices(
     row: _int,
     col: _int,
@@ -3976,7 +2632,6 @@ def triplet_margin_loss(
     reduction: _int = 1,
 ) -> Tensor: ...
 def triu(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor: ...
-def triu_(input: Tensor, diagonal: _int = 0) -> Tensor: ...
 def triu_indices(
     row: _int,
     col: _int,
@@ -3989,27 +2644,15 @@ def triu_indices(
     requires_grad: _bool = False,
 ) -> Tensor: ...
 def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
-def true_divide_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def trunc_(input: Tensor) -> Tensor: ...
-def type_as(input: Tensor, other: Tensor) -> Tensor: ...
 def unbind(input: Tensor, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]: ...
 def unbind_copy(self: Tensor, *args: Any, out: Sequence[Tensor] | None = None, **kwargs: Any) -> Any: ...
 @overload
 def unflatten(input: Tensor, dim: _int, sizes: Sequence[_int]) -> Tensor: ...
 @overload
 def unflatten(input: Tensor, *, sizes: Sequence[_int], axis: _int) -> Tensor: ...
-def unfold(input: Tensor, dimension: _int, size: _int, step: _int) -> Tensor: ...
-@overload
-def unfold_backward(
-    grad_in: Tensor, input_sizes: Sequence[_int], dim: _int, size: _int, step: _int, *, out: Tensor | None = None
-) -> Tensor: ...
-@overload
-def unfold_backward(
-    grad_in: Tensor, input_sizes: Sequence[_int], *, size: _int, step: _int, axis: _int, out: Tensor | None = None
-) -> Tensor: ...
 def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Tensor | None = None) -> Tensor: ...
-def uniform_(input: Tensor, from_: _float = 0.0, to: _float = 1.0, *, generator: _Generator | None = None) -> Tensor: ...
 def unique(
     input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
 ) -> Any: ...
@@ -4027,173 +2670,9 @@ def unsqueeze(input: Tensor, dim: _int) -> Tensor: ...
 @overload
 def unsqueeze(input: Tensor, *, axis: _int) -> Tensor: ...
 @overload
-def unsqueeze_(input: Tensor, dim: _int) -> Tensor: ...
-@overload
-def unsqueeze_(input: Tensor, *, axis: _int) -> Tensor: ...
-@overload
 def unsqueeze_copy(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def unsqueeze_copy(input: Tensor, *, axis: _int, out: Tensor | None = None) -> Tensor: ...
-@overload
-def upsample_bicubic2d(
-    input: Tensor,
-    output_size: _int | Sequence[_int],
-    align_corners: _bool,
-    scales_h: _float | None = None,
-    scales_w: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_bicubic2d(
-    input: Tensor, output_size: Sequence[_int] | None, align_corners: _bool, scale_factors: Sequence[_float] | None
-) -> Tensor: ...
-def upsample_bicubic2d_backward(
-    grad_output: Tensor,
-    output_size: _int | Sequence[_int],
-    input_size: _int | Sequence[_int],
-    align_corners: _bool,
-    scales_h: _float | None = None,
-    scales_w: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_bilinear2d(
-    input: Tensor,
-    output_size: _int | Sequence[_int],
-    align_corners: _bool,
-    scales_h: _float | None = None,
-    scales_w: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_bilinear2d(
-    input: Tensor, output_size: Sequence[_int] | None, align_corners: _bool, scale_factors: Sequence[_float] | None
-) -> Tensor: ...
-def upsample_bilinear2d_backward(
-    grad_output: Tensor,
-    output_size: _int | Sequence[_int],
-    input_size: _int | Sequence[_int],
-    align_corners: _bool,
-    scales_h: _float | None = None,
-    scales_w: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_linear1d(
-    input: Tensor,
-    output_size: _int | Sequence[_int],
-    align_corners: _bool,
-    scales: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_linear1d(
-    input: Tensor, output_size: Sequence[_int] | None, align_corners: _bool, scale_factors: Sequence[_float] | None
-) -> Tensor: ...
-def upsample_linear1d_backward(
-    grad_output: Tensor,
-    output_size: _int | Sequence[_int],
-    input_size: _int | Sequence[_int],
-    align_corners: _bool,
-    scales: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_nearest1d(
-    input: Tensor, output_size: _int | Sequence[_int], scales: _float | None = None, *, out: Tensor | None = None
-) -> Tensor: ...
-@overload
-def upsample_nearest1d(input: Tensor, output_size: Sequence[_int] | None, scale_factors: Sequence[_float] | None) -> Tensor: ...
-def upsample_nearest1d_backward(
-    grad_output: Tensor,
-    output_size: _int | Sequence[_int],
-    input_size: _int | Sequence[_int],
-    scales: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_nearest2d(
-    input: Tensor,
-    output_size: _int | Sequence[_int],
-    scales_h: _float | None = None,
-    scales_w: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_nearest2d(input: Tensor, output_size: Sequence[_int] | None, scale_factors: Sequence[_float] | None) -> Tensor: ...
-def upsample_nearest2d_backward(
-    grad_output: Tensor,
-    output_size: _int | Sequence[_int],
-    input_size: _int | Sequence[_int],
-    scales_h: _float | None = None,
-    scales_w: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_nearest3d(
-    input: Tensor,
-    output_size: _int | Sequence[_int],
-    scales_d: _float | None = None,
-    scales_h: _float | None = None,
-    scales_w: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_nearest3d(input: Tensor, output_size: Sequence[_int] | None, scale_factors: Sequence[_float] | None) -> Tensor: ...
-def upsample_nearest3d_backward(
-    grad_output: Tensor,
-    output_size: _int | Sequence[_int],
-    input_size: _int | Sequence[_int],
-    scales_d: _float | None = None,
-    scales_h: _float | None = None,
-    scales_w: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_trilinear3d(
-    input: Tensor,
-    output_size: _int | Sequence[_int],
-    align_corners: _bool,
-    scales_d: _float | None = None,
-    scales_h: _float | None = None,
-    scales_w: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def upsample_trilinear3d(
-    input: Tensor, output_size: Sequence[_int] | None, align_corners: _bool, scale_factors: Sequence[_float] | None
-) -> Tensor: ...
-def upsample_trilinear3d_backward(
-    grad_output: Tensor,
-    output_size: _int | Sequence[_int],
-    input_size: _int | Sequence[_int],
-    align_corners: _bool,
-    scales_d: _float | None = None,
-    scales_h: _float | None = None,
-    scales_w: _float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def value_selecting_reduction_backward(
-    grad: Tensor, dim: _int, indices: Tensor, sizes: Sequence[_int], keepdim: _bool, *, keepdims: _bool | None = None
-) -> Tensor: ...
-@overload
-def value_selecting_reduction_backward(
-    grad: Tensor, *, indices: Tensor, sizes: Sequence[_int], keepdim: _bool, axis: _int, keepdims: _bool | None = None
-) -> Tensor: ...
 def vander(x: Tensor, N: _int | None = None, increasing: _bool = False) -> Tensor: ...
 @overload
 def var(
@@ -4259,13 +2738,6 @@ def var_mean(
     keepdims: _bool | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-@overload
-def view(input: Tensor, *size: _int) -> Tensor: ...
-@overload
-def view(input: Tensor, size: Sequence[_int]) -> Tensor: ...
-@overload
-def view(input: Tensor, dtype: _dtype) -> Tensor: ...
-def view_as(input: Tensor, other: Tensor) -> Tensor: ...
 def view_as_complex(input: Tensor) -> Tensor: ...
 def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def view_as_real(input: Tensor) -> Tensor: ...
@@ -4370,38 +2842,23 @@ __all__ = [
     "abs",
     "abs_",
     "absolute",
-    "absolute_",
     "accelerator",
     "acos",
     "acos_",
     "acosh",
     "acosh_",
     "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool2d_backward",
-    "adaptive_max_pool3d",
-    "adaptive_max_pool3d_backward",
     "add",
-    "add_",
     "addbmm",
-    "addbmm_",
     "addcdiv",
-    "addcdiv_",
     "addcmul",
-    "addcmul_",
     "addmm",
-    "addmm_",
     "addmv",
     "addmv_",
     "addr",
-    "addr_",
     "adjoint",
     "affine_grid_generator",
-    "affine_grid_generator_backward",
-    "alias",
     "alias_copy",
     "all",
     "allclose",
@@ -4423,7 +2880,6 @@ __all__ = [
     "arcsinh_",
     "arctan",
     "arctan2",
-    "arctan2_",
     "arctan_",
     "arctanh",
     "arctanh_",
@@ -4444,7 +2900,6 @@ __all__ = [
     "asinh_",
     "atan",
     "atan2",
-    "atan2_",
     "atan_",
     "atanh",
     "atanh_",
@@ -4456,36 +2911,22 @@ __all__ = [
     "autocast_increment_nesting",
     "autograd",
     "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool2d_backward",
-    "avg_pool3d",
-    "avg_pool3d_backward",
     "backends",
     "baddbmm",
-    "baddbmm_",
     "bartlett_window",
     "batch_norm",
     "bernoulli",
-    "bernoulli_",
     "bfloat16",
     "bilinear",
-    "binary_cross_entropy",
-    "binary_cross_entropy_backward",
     "binary_cross_entropy_with_logits",
     "bincount",
     "binomial",
     "bitwise_and",
-    "bitwise_and_",
     "bitwise_left_shift",
-    "bitwise_left_shift_",
     "bitwise_not",
-    "bitwise_not_",
     "bitwise_or",
-    "bitwise_or_",
     "bitwise_right_shift",
-    "bitwise_right_shift_",
     "bitwise_xor",
-    "bitwise_xor_",
     "blackman_window",
     "block_diag",
     "bmm",
@@ -4497,7 +2938,6 @@ __all__ = [
     "can_cast",
     "cartesian_prod",
     "cat",
-    "cauchy_",
     "cdist",
     "cdouble",
     "ceil",
@@ -4524,7 +2964,6 @@ __all__ = [
     "clip",
     "clip_",
     "clone",
-    "col2im",
     "column_stack",
     "combinations",
     "compile",
@@ -4540,21 +2979,16 @@ __all__ = [
     "conj_physical",
     "conj_physical_",
     "constant_pad_nd",
-    "contiguous",
     "contiguous_format",
     "conv1d",
     "conv2d",
     "conv3d",
     "conv_tbc",
-    "conv_tbc_backward",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
     "convolution",
-    "convolution_backward",
-    "copy_",
     "copysign",
-    "copysign_",
     "corrcoef",
     "cos",
     "cos_",
@@ -4565,17 +2999,12 @@ __all__ = [
     "count_nonzero",
     "cov",
     "cross",
-    "cross_entropy_loss",
     "ctc_loss",
     "cuda",
     "cummax",
-    "cummaxmin_backward",
     "cummin",
     "cumprod",
-    "cumprod_",
-    "cumprod_backward",
     "cumsum",
-    "cumsum_",
     "cumulative_trapezoid",
     "default_generator",
     "deg2rad",
@@ -4589,17 +3018,13 @@ __all__ = [
     "diag_embed",
     "diagflat",
     "diagonal",
-    "diagonal_backward",
     "diagonal_copy",
     "diagonal_scatter",
     "diff",
     "digamma",
-    "digamma_",
     "dist",
     "div",
-    "div_",
     "divide",
-    "divide_",
     "dot",
     "double",
     "dropout",
@@ -4609,39 +3034,28 @@ __all__ = [
     "dtype",
     "e",
     "einsum",
-    "elu",
-    "elu_",
-    "elu_backward",
     "embedding",
-    "embedding_backward",
     "embedding_bag",
-    "embedding_dense_backward",
     "embedding_renorm_",
-    "embedding_sparse_backward",
     "empty",
     "empty_like",
     "empty_permuted",
     "empty_strided",
     "enable_grad",
     "eq",
-    "eq_",
     "equal",
     "erf",
     "erf_",
     "erfc",
     "erfc_",
     "erfinv",
-    "erfinv_",
     "exp",
     "exp2",
     "exp2_",
     "exp_",
-    "expand",
-    "expand_as",
     "expand_copy",
     "expm1",
     "expm1_",
-    "exponential_",
     "eye",
     "fake_quantize_per_channel_affine",
     "fake_quantize_per_tensor_affine",
@@ -4650,31 +3064,8 @@ __all__ = [
     "feature_dropout",
     "feature_dropout_",
     "fft",
-    "fft_fft",
-    "fft_fft2",
-    "fft_fftfreq",
-    "fft_fftn",
-    "fft_fftshift",
-    "fft_hfft",
-    "fft_hfft2",
-    "fft_hfftn",
-    "fft_ifft",
-    "fft_ifft2",
-    "fft_ifftn",
-    "fft_ifftshift",
-    "fft_ihfft",
-    "fft_ihfft2",
-    "fft_ihfftn",
-    "fft_irfft",
-    "fft_irfft2",
-    "fft_irfftn",
-    "fft_rfft",
-    "fft_rfft2",
-    "fft_rfftfreq",
-    "fft_rfftn",
     "fill",
     "fill_",
-    "fill_diagonal_",
     "finfo",
     "fix",
     "fix_",
@@ -4692,21 +3083,14 @@ __all__ = [
     "float32",
     "float64",
     "float_power",
-    "float_power_",
     "floor",
     "floor_",
     "floor_divide",
-    "floor_divide_",
     "fmax",
     "fmin",
     "fmod",
-    "fmod_",
     "frac",
     "frac_",
-    "fractional_max_pool2d",
-    "fractional_max_pool2d_backward",
-    "fractional_max_pool3d",
-    "fractional_max_pool3d_backward",
     "frexp",
     "frobenius_norm",
     "from_dlpack",
@@ -4716,15 +3100,9 @@ __all__ = [
     "full",
     "full_like",
     "gather",
-    "gather_backward",
     "gcd",
     "gcd_",
     "ge",
-    "ge_",
-    "gelu",
-    "gelu_",
-    "gelu_backward",
-    "geometric_",
     "geqrf",
     "ger",
     "get_autocast_cpu_dtype",
@@ -4738,72 +3116,42 @@ __all__ = [
     "get_num_interop_threads",
     "get_num_threads",
     "get_rng_state",
-    "glu",
-    "glu_backward",
     "gradient",
     "greater",
-    "greater_",
     "greater_equal",
-    "greater_equal_",
     "grid_sampler",
     "grid_sampler_2d",
-    "grid_sampler_2d_backward",
     "grid_sampler_3d",
-    "grid_sampler_3d_backward",
     "group_norm",
     "gru",
     "gru_cell",
     "gt",
-    "gt_",
     "half",
     "hamming_window",
     "hann_window",
     "hardshrink",
-    "hardshrink_backward",
-    "hardsigmoid",
-    "hardsigmoid_",
-    "hardsigmoid_backward",
-    "hardswish",
-    "hardswish_",
-    "hardswish_backward",
-    "hardtanh",
-    "hardtanh_",
-    "hardtanh_backward",
     "hash_tensor",
     "heaviside",
-    "heaviside_",
     "hinge_embedding_loss",
     "histc",
     "histogram",
     "histogramdd",
     "hsplit",
     "hstack",
-    "huber_loss",
-    "huber_loss_backward",
     "hypot",
-    "hypot_",
     "i0",
     "i0_",
     "igamma",
-    "igamma_",
     "igammac",
-    "igammac_",
     "iinfo",
-    "im2col",
     "imag",
-    "index",
     "index_add",
-    "index_add_",
     "index_copy",
-    "index_copy_",
     "index_fill",
-    "index_fill_",
     "index_put",
     "index_put_",
     "index_reduce",
-    "index_reduce_",
     "index_select",
-    "index_select_backward",
     "inf",
     "inference_mode",
     "initial_seed",
@@ -4843,14 +3191,12 @@ __all__ = [
     "isposinf",
     "isreal",
     "istft",
-    "item",
     "jagged",
     "jit",
     "kaiser_window",
     "kl_div",
     "kron",
     "kthvalue",
-    "l1_loss",
     "layer_norm",
     "layout",
     "lcm",
@@ -4858,64 +3204,13 @@ __all__ = [
     "ldexp",
     "ldexp_",
     "le",
-    "le_",
-    "leaky_relu",
-    "leaky_relu_",
-    "leaky_relu_backward",
     "legacy_contiguous_format",
     "lerp",
-    "lerp_",
     "less",
-    "less_",
     "less_equal",
-    "less_equal_",
     "lgamma",
-    "lgamma_",
     "library",
-    "lift_fresh",
     "linalg",
-    "linalg_cholesky",
-    "linalg_cholesky_ex",
-    "linalg_cond",
-    "linalg_cross",
-    "linalg_det",
-    "linalg_diagonal",
-    "linalg_eig",
-    "linalg_eigh",
-    "linalg_eigvals",
-    "linalg_eigvalsh",
-    "linalg_householder_product",
-    "linalg_inv",
-    "linalg_inv_ex",
-    "linalg_ldl_factor",
-    "linalg_ldl_factor_ex",
-    "linalg_ldl_solve",
-    "linalg_lstsq",
-    "linalg_lu",
-    "linalg_lu_factor",
-    "linalg_lu_factor_ex",
-    "linalg_lu_solve",
-    "linalg_matmul",
-    "linalg_matrix_exp",
-    "linalg_matrix_norm",
-    "linalg_matrix_power",
-    "linalg_matrix_rank",
-    "linalg_multi_dot",
-    "linalg_norm",
-    "linalg_pinv",
-    "linalg_qr",
-    "linalg_slogdet",
-    "linalg_solve",
-    "linalg_solve_ex",
-    "linalg_solve_triangular",
-    "linalg_svd",
-    "linalg_svdvals",
-    "linalg_tensorinv",
-    "linalg_tensorsolve",
-    "linalg_vander",
-    "linalg_vecdot",
-    "linalg_vector_norm",
-    "linear",
     "linspace",
     "load",
     "log",
@@ -4926,62 +3221,39 @@ __all__ = [
     "log10",
     "log10_",
     "log_",
-    "log_normal_",
-    "log_sigmoid",
-    "log_sigmoid_backward",
-    "log_sigmoid_forward",
     "log_softmax",
     "logaddexp",
     "logaddexp2",
     "logcumsumexp",
     "logdet",
     "logical_and",
-    "logical_and_",
     "logical_not",
-    "logical_not_",
     "logical_or",
-    "logical_or_",
     "logical_xor",
-    "logical_xor_",
     "logit",
     "logit_",
-    "logit_backward",
     "logspace",
     "logsumexp",
     "long",
     "lstm",
     "lstm_cell",
     "lt",
-    "lt_",
     "lu",
     "lu_solve",
     "lu_unpack",
-    "mH",
-    "mT",
     "manual_seed",
     "margin_ranking_loss",
     "masked_fill",
-    "masked_fill_",
     "masked_scatter",
-    "masked_scatter_",
-    "masked_scatter_backward",
     "masked_select",
-    "masked_select_backward",
     "matmul",
-    "matrix_H",
     "matrix_exp",
     "matrix_power",
     "max",
     "max_pool1d",
     "max_pool1d_with_indices",
     "max_pool2d",
-    "max_pool2d_with_indices",
-    "max_pool2d_with_indices_backward",
     "max_pool3d",
-    "max_pool3d_with_indices",
-    "max_pool3d_with_indices_backward",
-    "max_unpool2d",
-    "max_unpool3d",
     "maximum",
     "mean",
     "median",
@@ -4989,32 +3261,18 @@ __all__ = [
     "meshgrid",
     "min",
     "minimum",
-    "mish",
-    "mish_",
-    "mish_backward",
     "mkldnn_rnn_layer",
-    "mkldnn_rnn_layer_backward",
     "mm",
     "mode",
     "moveaxis",
     "movedim",
     "mps",
-    "mse_loss",
-    "mse_loss_backward",
     "msort",
     "mul",
-    "mul_",
-    "multi_margin_loss",
-    "multi_margin_loss_backward",
-    "multilabel_margin_loss",
-    "multilabel_margin_loss_backward",
-    "multilabel_margin_loss_forward",
     "multinomial",
     "multiply",
-    "multiply_",
     "mv",
     "mvlgamma",
-    "mvlgamma_",
     "nan",
     "nan_to_num",
     "nan_to_num_",
@@ -5025,51 +3283,28 @@ __all__ = [
     "narrow",
     "narrow_copy",
     "native_batch_norm",
-    "native_batch_norm_backward",
     "native_channel_shuffle",
     "native_dropout",
-    "native_dropout_backward",
     "native_group_norm",
-    "native_group_norm_backward",
     "native_layer_norm",
-    "native_layer_norm_backward",
     "ne",
-    "ne_",
     "neg",
     "neg_",
     "negative",
     "negative_",
-    "new_empty",
-    "new_empty_strided",
-    "new_full",
-    "new_ones",
-    "new_zeros",
     "newaxis",
     "nextafter",
-    "nextafter_",
-    "nll_loss",
-    "nll_loss2d",
-    "nll_loss2d_backward",
-    "nll_loss2d_forward",
-    "nll_loss_backward",
-    "nll_loss_forward",
-    "nll_loss_nd",
     "nn",
     "no_grad",
     "nonzero",
-    "nonzero_numpy",
     "nonzero_static",
     "norm",
     "norm_except_dim",
     "normal",
-    "normal_",
     "not_equal",
-    "not_equal_",
     "npu",
     "nuclear_norm",
     "numel",
-    "numpy_T",
-    "one_hot",
     "ones",
     "ones_like",
     "ops",
@@ -5078,8 +3313,6 @@ __all__ = [
     "ormqr",
     "outer",
     "overrides",
-    "pad",
-    "pad_sequence",
     "pairwise_distance",
     "pca_lowrank",
     "pdist",
@@ -5098,17 +3331,14 @@ __all__ = [
     "poisson_nll_loss",
     "polar",
     "polygamma",
-    "polygamma_",
     "positive",
     "pow",
-    "pow_",
     "prelu",
     "preserve_format",
     "prod",
     "profiler",
     "promote_types",
     "put",
-    "put_",
     "qint8",
     "qint32",
     "qr",
@@ -5126,38 +3356,18 @@ __all__ = [
     "randn",
     "randn_like",
     "random",
-    "random_",
     "randperm",
     "range",
     "ravel",
     "real",
     "reciprocal",
     "reciprocal_",
-    "reflection_pad1d",
-    "reflection_pad1d_backward",
-    "reflection_pad2d",
-    "reflection_pad2d_backward",
-    "reflection_pad3d",
-    "reflection_pad3d_backward",
     "relu",
-    "relu6",
-    "relu6_",
     "relu_",
     "remainder",
-    "remainder_",
     "renorm",
-    "renorm_",
-    "repeat",
     "repeat_interleave",
-    "replication_pad1d",
-    "replication_pad1d_backward",
-    "replication_pad2d",
-    "replication_pad2d_backward",
-    "replication_pad3d",
-    "replication_pad3d_backward",
     "reshape",
-    "reshape_as",
-    "resize_",
     "resize_as_",
     "resolve_conj",
     "resolve_neg",
@@ -5174,32 +3384,23 @@ __all__ = [
     "row_stack",
     "rrelu",
     "rrelu_",
-    "rrelu_with_noise",
-    "rrelu_with_noise_",
-    "rrelu_with_noise_backward",
     "rsqrt",
     "rsqrt_",
     "rsub",
     "save",
     "scalar_tensor",
-    "scaled_dot_product_attention",
     "scatter",
-    "scatter_",
     "scatter_add",
-    "scatter_add_",
     "scatter_reduce",
-    "scatter_reduce_",
     "searchsorted",
     "seed",
     "segment_reduce",
     "select",
-    "select_backward",
     "select_copy",
     "select_scatter",
     "selu",
     "selu_",
     "serialization",
-    "set_",
     "set_autocast_cache_enabled",
     "set_autocast_cpu_dtype",
     "set_autocast_cpu_enabled",
@@ -5219,37 +3420,21 @@ __all__ = [
     "set_rng_state",
     "set_warn_always",
     "sgn",
-    "sgn_",
     "short",
     "sigmoid",
     "sigmoid_",
-    "sigmoid_backward",
     "sign",
-    "sign_",
     "signbit",
-    "silu",
-    "silu_",
-    "silu_backward",
     "sin",
     "sin_",
     "sinc",
     "sinc_",
     "sinh",
     "sinh_",
-    "slice",
-    "slice_backward",
     "slice_copy",
     "slice_scatter",
     "slogdet",
-    "smooth_l1_loss",
-    "smooth_l1_loss_backward",
-    "soft_margin_loss",
-    "soft_margin_loss_backward",
     "softmax",
-    "softplus",
-    "softplus_backward",
-    "softshrink",
-    "softshrink_backward",
     "sort",
     "sparse_bsc",
     "sparse_bsc_tensor",
@@ -5263,38 +3448,6 @@ __all__ = [
     "sparse_csr",
     "sparse_csr_tensor",
     "special",
-    "special_digamma",
-    "special_entr",
-    "special_erf",
-    "special_erfc",
-    "special_erfcx",
-    "special_erfinv",
-    "special_exp2",
-    "special_expit",
-    "special_expm1",
-    "special_gammainc",
-    "special_gammaincc",
-    "special_gammaln",
-    "special_i0",
-    "special_i0e",
-    "special_i1",
-    "special_i1e",
-    "special_log1p",
-    "special_log_ndtr",
-    "special_log_softmax",
-    "special_logit",
-    "special_logsumexp",
-    "special_multigammaln",
-    "special_ndtr",
-    "special_ndtri",
-    "special_polygamma",
-    "special_psi",
-    "special_round",
-    "special_sinc",
-    "special_softmax",
-    "special_xlog1py",
-    "special_xlogy",
-    "special_zeta",
     "split",
     "split_copy",
     "split_with_sizes",
@@ -5304,7 +3457,6 @@ __all__ = [
     "square",
     "square_",
     "squeeze",
-    "squeeze_",
     "squeeze_copy",
     "stack",
     "std",
@@ -5312,16 +3464,12 @@ __all__ = [
     "stft",
     "strided",
     "sub",
-    "sub_",
     "subtract",
-    "subtract_",
     "sum",
     "svd",
     "svd_lowrank",
     "swapaxes",
-    "swapaxes_",
     "swapdims",
-    "swapdims_",
     "sym_float",
     "sym_fresh_size",
     "sym_int",
@@ -5332,7 +3480,6 @@ __all__ = [
     "sym_sqrt",
     "sym_sum",
     "t",
-    "t_",
     "t_copy",
     "take",
     "take_along_dim",
@@ -5340,37 +3487,28 @@ __all__ = [
     "tan_",
     "tanh",
     "tanh_",
-    "tanh_backward",
     "tensor",
     "tensor_split",
     "tensordot",
     "threshold",
     "threshold_",
-    "threshold_backward",
     "tile",
-    "to",
     "to_dlpack",
     "topk",
     "trace",
-    "trace_backward",
     "transpose",
-    "transpose_",
     "transpose_copy",
     "trapezoid",
     "trapz",
     "triangular_solve",
     "tril",
-    "tril_",
     "tril_indices",
     "triplet_margin_loss",
     "triu",
-    "triu_",
     "triu_indices",
     "true_divide",
-    "true_divide_",
     "trunc",
     "trunc_",
-    "type_as",
     "typename",
     "uint8",
     "uint16",
@@ -5379,10 +3517,7 @@ __all__ = [
     "unbind",
     "unbind_copy",
     "unflatten",
-    "unfold",
-    "unfold_backward",
     "unfold_copy",
-    "uniform_",
     "unique",
     "unique_consecutive",
     "unravel_index",
@@ -5390,32 +3525,14 @@ __all__ = [
     "unsafe_split",
     "unsafe_split_with_sizes",
     "unsqueeze",
-    "unsqueeze_",
     "unsqueeze_copy",
-    "upsample_bicubic2d",
-    "upsample_bicubic2d_backward",
-    "upsample_bilinear2d",
-    "upsample_bilinear2d_backward",
-    "upsample_linear1d",
-    "upsample_linear1d_backward",
-    "upsample_nearest1d",
-    "upsample_nearest1d_backward",
-    "upsample_nearest2d",
-    "upsample_nearest2d_backward",
-    "upsample_nearest3d",
-    "upsample_nearest3d_backward",
-    "upsample_trilinear3d",
-    "upsample_trilinear3d_backward",
     "use_deterministic_algorithms",
     "utils",
-    "value_selecting_reduction_backward",
     "vander",
     "var",
     "var_mean",
     "vdot",
     "version",
-    "view",
-    "view_as",
     "view_as_complex",
     "view_as_complex_copy",
     "view_as_real",

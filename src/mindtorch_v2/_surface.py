@@ -12,11 +12,12 @@ from ._core.blas import get_num_threads, set_num_threads  # noqa: F401
 from ._core.tensor import Tensor
 from ._dispatch import interception, registry  # noqa: F401
 from ._dispatch.facts import Surface
+from ._dispatch.offered import module_of
 
-# Most ops have nothing written by hand, and comparing with this is quicker than asking a Flag.
-_NONE = Surface.NONE
-# Ops of torch's modules are named after them, `linalg_det` for torch.linalg.det, and are no methods of tensors.
-_OF_MODULES = ("fft_", "linalg_", "special_")
+# Comparing with a member is quicker than asking a Flag.
+_NONE, _METHOD = Surface.NONE, Surface.METHOD
+_OF_TORCH = (Surface.BOTH, Surface.FUNCTION)
+_OF_TENSORS = (Surface.BOTH, _METHOD)
 
 
 def _add(names: dict[str, Any], added: dict[str, Any], source: str) -> None:
@@ -45,10 +46,10 @@ def tensor_attributes(own: dict[str, Any]) -> dict[str, Any]:
     """Tensor's attributes: its `own` class body, a method for every op that takes a tensor first, and what is handwritten."""
     attributes = dict(own)
     for name, packet in registry.packets.items():
-        if "::" in name or name in own or name.startswith(_OF_MODULES) or not _is_offered(packet, Surface.METHOD):
+        if "::" in name or name in own or not _is_offered(packet, _METHOD):
             continue
         for spec in packet:
-            if spec.schema.is_method:
+            if spec.schema.is_method and spec.surface in _OF_TENSORS:
                 attributes[name] = packet.function
                 break
     _add_handwritten(attributes, "OPERATORS", "METHODS", "PROPERTIES")
@@ -56,7 +57,7 @@ def tensor_attributes(own: dict[str, Any]) -> dict[str, Any]:
 
 
 def functions() -> dict[str, Any]:
-    """torch.<name>: every op, and what the families wrote by hand."""
+    """Every op, and what the families wrote by hand: what the rooms above the ops call."""
     named = {
         name: packet.function
         for name, packet in registry.packets.items()
@@ -67,6 +68,20 @@ def functions() -> dict[str, Any]:
         # Some are written beside an op of their own name, under another one.
         if type(function) is FunctionType and function.__module__ != "torch":
             function.__name__ = function.__qualname__ = name
+    return named
+
+
+def public_functions() -> dict[str, Any]:
+    """torch.<name>: the functions that torch has under that name."""
+    named = functions()
+    for name, packet in registry.packets.items():
+        surface = next(iter(packet)).surface
+        if surface not in _OF_TORCH and name in named:
+            function = named.pop(name)
+            if type(function) is FunctionType:
+                # Where pickles and code made from graphs find it.
+                function.__module__ = module_of(name, surface)
+                function.__qualname__ = f"Tensor.{name}" if surface is _METHOD else name
     return named
 
 

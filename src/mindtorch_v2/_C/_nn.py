@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from .._dispatch.registry import packets
+from .._dispatch.facts import Surface
+from .._dispatch.registry import offered_names
 from ..nn.modules._conversion import _parse_to
 
 __all__ = ["_parse_to"]
 
-
-def __getattr__(name: str) -> Any:
-    packet = packets.get(name)
-    if packet is None:
-        raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")
-    return packet.function
+# Convolutions that name their kernel are nowhere else: they say that nothing offers them.
+__getattr__, __dir__ = offered_names("torch._C._nn", Surface.LAYER, Surface.NONE)

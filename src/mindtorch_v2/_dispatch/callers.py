@@ -11,7 +11,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 def only_a_method(packet: Packet) -> bool:
     """Whether torch has an op only as a method of tensors."""
-    return packet.name.endswith("_") or any(Surface.FUNCTION not in spec.surface for spec in packet)
+    return packet.name.endswith("_") or any(spec.surface is Surface.METHOD for spec in packet)
 
 
 def is_method_call(name: str, count: int) -> bool:

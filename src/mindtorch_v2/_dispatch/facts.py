@@ -87,12 +87,15 @@ class Layout(Enum):
 
 
 class Surface(Flag):
-    """Where an op is offered under its own name."""
+    """Where an op is offered under its own name. Without a word: where torch has it, by the lists of `offered.py`."""
 
     FUNCTION = auto()  # torch.neg
     METHOD = auto()  # Tensor.neg; a hand-written method of that name goes before
     BOTH = FUNCTION | METHOD
-    NONE = 0
+    LAYER = auto()  # torch._C._nn.gelu
+    MODULE = auto()  # torch._C._linalg.linalg_det
+    ATEN = auto()  # torch.ops.aten.alias, and the rooms above the ops by `_surface`
+    NONE = 0  # torch.ops.aten alone
 
 
 class OutGrad(Enum):

@@ -22,6 +22,7 @@ from .facts import (
     Promotion,
     Surface,
 )
+from .offered import surface_of
 from .out_dtypes import castable, exact, same
 from .schema import Schema
 
@@ -369,7 +370,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
     "out_keyword": _has_out_keyword,
     "out_overload": lambda spec: usual_out_overload(spec.schema.name, spec.schema.overload),
     "promoted": lambda spec: tuple(a.name for a in spec.schema.arguments if a.is_tensor),
-    "surface": lambda spec: Surface.BOTH,
+    "surface": lambda spec: surface_of(spec.schema.name),
     "takes_out": _takes_out,
 }
 
@@ -392,6 +393,20 @@ class Packet:
         """What help() tells of the name: the text of the overload that has the example, else of the first that has one."""
         texts = [spec.doc for spec in self if spec.doc]
         return next((text for text in texts if ">>>" in text), texts[0] if texts else None)
+
+
+def offered_names(module: str, *places: Surface) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module of torch that has the functions of all ops offered at one of `places`."""
+
+    def is_offered(name: str) -> bool:
+        return name in packets and next(iter(packets[name])).surface in places
+
+    def load(name: str) -> Any:
+        if not is_offered(name):
+            raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        return packets[name].function
+
+    return load, lambda: sorted(name for name in packets if "::" not in name and is_offered(name))
 
 
 class Aten:

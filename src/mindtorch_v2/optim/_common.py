@@ -48,7 +48,7 @@ def view_as_real(*lists: list[Any]) -> None:
     for tensors in lists:
         for i, each in enumerate(tensors):
             if isinstance(each, Tensor) and each.is_complex():
-                tensors[i] = each.view_as_real()  # type: ignore[attr-defined]
+                tensors[i] = torch.view_as_real(each)
 
 
 def by_dtype(first: list[Tensor], *others: list[Any]) -> list[tuple[list[Any], ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, TypeVar
 
+from .. import _surface as torch
 from .._core.device import device as Device
 from .._core.dtype import dtype as DType
 from .._core.tensor import Tensor
@@ -100,7 +101,7 @@ def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
     for index, param in enumerate(params):
         if param.is_complex():
             for tensors in (params, *state_and_grads):
-                tensors[index] = tensors[index].view_as_real()
+                tensors[index] = torch.view_as_real(tensors[index])
 
 
 def _group_tensors_by_device_and_dtype(

@@ -65,7 +65,7 @@ class Adadelta(DeclarativeOptimizer):
                 grad = grad.add(param, alpha=h.weight_decay)
             is_complex = param.is_complex()
             if is_complex:
-                grad, square, change = (t.view_as_real() for t in (grad, square, change))
+                grad, square, change = (torch.view_as_real(t) for t in (grad, square, change))
             square.mul_(h.rho).addcmul_(grad, grad, value=1 - h.rho)
             deviation = square.add(h.eps).sqrt_()
             delta = change.add(h.eps).sqrt_()
@@ -74,7 +74,7 @@ class Adadelta(DeclarativeOptimizer):
             delta.div_(deviation).mul_(grad)
             change.mul_(h.rho).addcmul_(delta, delta, value=1 - h.rho)
             if is_complex:
-                delta = delta.view_as_complex()
+                delta = torch.view_as_complex(delta)
             param.add_(delta, alpha=value_of(-h.lr))
 
     @staticmethod

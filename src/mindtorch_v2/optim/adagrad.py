@@ -76,7 +76,7 @@ class Adagrad(DeclarativeOptimizer):
                 _sparse_update(param, grad.coalesce(), total, rate, h.eps)
                 continue
             if param.is_complex():
-                param, grad, total = (t.view_as_real() for t in (param, grad, total))
+                param, grad, total = (torch.view_as_real(t) for t in (param, grad, total))
             total.addcmul_(grad, grad, value=1)
             deviation = total.sqrt()
             deviation = deviation + h.eps if h.differentiable else deviation.add_(h.eps)

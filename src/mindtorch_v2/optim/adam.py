@@ -131,8 +131,8 @@ class Adam(DeclarativeOptimizer):
                     grad = grad.add(param, alpha=h.weight_decay)
             largest = max_exp_avg_sqs[i] if h.amsgrad else None
             if param.is_complex():
-                grad, mean, square, param = (t.view_as_real() for t in (grad, mean, square, param))
-                largest = None if largest is None else largest.view_as_real()
+                grad, mean, square, param = (torch.view_as_real(t) for t in (grad, mean, square, param))
+                largest = None if largest is None else torch.view_as_real(largest)
             mean.lerp_(grad, 1 - beta1)
             square.mul_(beta2).addcmul_(grad, grad, value=value_of(1 - beta2))
             if h.differentiable:

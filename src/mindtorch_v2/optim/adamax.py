@@ -59,7 +59,7 @@ class Adamax(DeclarativeOptimizer):
             if h.weight_decay != 0:
                 grad = grad.add(param, alpha=h.weight_decay)
             if param.is_complex():
-                param, grad, mean, largest = (t.view_as_real() for t in (param, grad, mean, largest))
+                param, grad, mean, largest = (torch.view_as_real(t) for t in (param, grad, mean, largest))
             mean.lerp_(grad, 1 - h.beta1)
             if h.differentiable:
                 largest.copy_(torch.maximum(largest.mul(h.beta2), grad.abs().add_(h.eps)))

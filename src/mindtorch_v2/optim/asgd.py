@@ -82,7 +82,7 @@ class ASGD(DeclarativeOptimizer):
         for param, grad, average, mu, eta, step_t in zip(params, grads, averages, mus, etas, steps, strict=True):
             grad = -grad if h.maximize else grad
             if param.is_complex():
-                param, grad, average = (t.view_as_real() for t in (param, grad, average))
+                param, grad, average = (torch.view_as_real(t) for t in (param, grad, average))
             step_t += 1
             if h.weight_decay != 0:
                 grad = grad.add(param, alpha=h.weight_decay)

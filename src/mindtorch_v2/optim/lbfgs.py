@@ -62,13 +62,13 @@ class LBFGS(Optimizer):
                 view = param.grad.to_dense().view(-1)
             else:
                 view = param.grad.reshape(-1)
-            views.append(view.view_as_real().view(-1) if view.is_complex() else view)
+            views.append(torch.view_as_real(view).view(-1) if view.is_complex() else view)
         return torch.cat(views, 0)
 
     def _move(self, rate: Any, direction: Any) -> None:
         offset = 0
         for each in self._params:
-            param = each.view_as_real() if each.is_complex() else each
+            param = torch.view_as_real(each) if each.is_complex() else each
             count = param.numel()
             param.add_(direction[offset : offset + count].view_as(param), alpha=rate)
             offset += count

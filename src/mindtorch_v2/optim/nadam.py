@@ -85,7 +85,7 @@ class NAdam(DeclarativeOptimizer):
         for param, grad, mean, square, product, step_t in zip(params, grads, means, squares, products, steps, strict=True):
             grad = -grad if h.maximize else grad
             if param.is_complex():
-                param, grad, mean, square = (t.view_as_real() for t in (param, grad, mean, square))
+                param, grad, mean, square = (torch.view_as_real(t) for t in (param, grad, mean, square))
             step_t += 1
             step = step_t.item()
             if h.weight_decay != 0:

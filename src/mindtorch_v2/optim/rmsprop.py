@@ -80,17 +80,17 @@ class RMSprop(DeclarativeOptimizer):
                 grad = grad.add(param, alpha=h.weight_decay)
             is_complex = param.is_complex()
             if is_complex:
-                param, grad, square = (t.view_as_real() for t in (param, grad, square))
+                param, grad, square = (torch.view_as_real(t) for t in (param, grad, square))
             square.mul_(h.alpha).addcmul_(grad, grad, value=1 - h.alpha)
             if h.centered:
-                mean = means[i].view_as_real() if is_complex else means[i]
+                mean = torch.view_as_real(means[i]) if is_complex else means[i]
                 mean.lerp_(grad, 1 - h.alpha)
                 deviation = square.addcmul(mean, mean, value=-1).sqrt_()
             else:
                 deviation = square.sqrt()
             deviation = deviation.add(h.eps) if h.differentiable else deviation.add_(h.eps)
             if h.momentum > 0:
-                buffer = buffers[i].view_as_real() if is_complex else buffers[i]
+                buffer = torch.view_as_real(buffers[i]) if is_complex else buffers[i]
                 buffer.mul_(h.momentum).addcdiv_(grad, deviation)
                 param.add_(buffer, alpha=value_of(-h.lr))
             else:

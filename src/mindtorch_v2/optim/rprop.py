@@ -73,7 +73,7 @@ class Rprop(DeclarativeOptimizer):
             grad = -grad if h.maximize else grad
             step += 1
             if param.is_complex():
-                param, grad, previous, size = (t.view_as_real() for t in (param, grad, previous, size))
+                param, grad, previous, size = (torch.view_as_real(t) for t in (param, grad, previous, size))
             sign = grad.mul(previous.clone() if h.differentiable else previous).sign()
             _to_factors(sign, h)
             size.mul_(sign).clamp_(h.step_size_min, h.step_size_max)

@@ -19,6 +19,7 @@ ALLOWED = {
     "_backends/npu/kernels/optimizer.py": "a device's kernels, registered on the ops they are for",
     "_backends/npu/kernels/pointwise.py": "a device's kernels, registered on the ops they are for",
     "_backends/npu/placement.py": "the overloads of one op, which takes indices on either device",
+    "_dispatch/offered.py": "where torch offers which name, as recorded from torch",
     "_serialization/names.py": "functions that a checkpoint may name",
     "func/_nn_rules.py": "what one rule does for each op of its kind",
     "masked/_mask.py": "names of reductions in torch.masked",

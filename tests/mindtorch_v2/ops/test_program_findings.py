@@ -69,7 +69,7 @@ REFUSED = {  # a call, and the exception that torch raises
     "t([6]).div_(t([6]), rounding_mode=None)": RuntimeError,
     "int(t(1 + 1j))": RuntimeError,
     "torch.ones(2, 2, dtype=torch.int64).pow_(torch.full((1, 2, 2), -1))": RuntimeError,
-    "torch.ones(2, 2).embedding_renorm_(t([0]), 1j, 2.0)": TypeError,
+    "torch.embedding_renorm_(torch.ones(2, 2), t([0]), 1j, 2.0)": TypeError,
     "torch.ops.aten.native_dropout_backward(x1, x1 > 0, torch.ones(2).cfloat())": TypeError,
     "torch.ops.aten._pad_packed_sequence(x1, t([1], dtype=torch.int16), False, 1j, 3)": RuntimeError,
     "torch.bernoulli(torch.ones(2).cfloat(), 0.5, out=torch.ones(2))": RuntimeError,

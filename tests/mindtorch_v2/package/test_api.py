@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2 import _surface
+from mindtorch_v2 import _surface, as_torch
 from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.facts import Surface
 
@@ -141,6 +141,42 @@ def test_docstring_lists_the_overloads_and_then_the_text():
 
 
 # ---------------------------------------------------------------- the surface
+
+
+@pytest.mark.parametrize("name", ["gelu", "add_", "linalg_det", "tanh_backward", "alias", "view", "fft_fft"])
+def test_torch_has_no_function_where_pytorch_has_none(name):
+    assert not hasattr(torch, name) and name not in dir(torch)
+    assert getattr(torch.ops.aten, name) is not None
+
+
+def test_tensors_have_no_method_where_pytorch_has_none():
+    assert not {"gelu", "conv2d", "layer_norm", "zeros_like", "alias", "view_copy"} & {*dir(torch.Tensor)}
+    assert hasattr(torch, "conv2d") and hasattr(torch, "view_copy")
+
+
+def test_layers_are_in_their_module_of_the_compiled_one():
+    assert torch._C._nn.gelu is torch.nn.functional.gelu and "gelu" in dir(torch._C._nn)
+    for name in ("add", "tanh_backward", "nothing"):
+        with pytest.raises(AttributeError, match=f"module 'torch._C._nn' has no attribute '{name}'"):
+            getattr(torch._C._nn, name)
+    assert torch._VF.conv2d is torch.conv2d and not hasattr(torch._VF, "gelu")
+
+
+@pytest.mark.parametrize(
+    ("function", "path"),
+    [
+        (torch.nn.functional.gelu, "torch._C._nn.gelu"),
+        (torch.linalg.det, "torch._C._linalg.linalg_det"),
+        (torch.special.erf, "torch._C._special.special_erf"),
+        (torch.Tensor.add_, "torch.Tensor.add_"),
+        (torch.Tensor.view, "torch.Tensor.view"),
+        (torch.add, "torch.add"),
+    ],
+)
+def test_functions_are_pickled_by_the_place_where_torch_has_them(function, path):
+    assert f"{function.__module__}.{function.__qualname__}" == path
+    with as_torch.installed():
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 def test_ops_of_modules_are_no_methods():
