@@ -86,16 +86,18 @@ def test_a_block_is_bounded_however_large_the_batch():
     for groups in (1, 2, 8):
         images = np.zeros((512, 8, 16, 16), np.float32)
         geometry = kernels._Geometry(images, groups, (3, 3), (16, 16), (1, 1), (1, 1), (1, 1))
-        assert max(geometry.columns(block).size for block in geometry.blocks[::20]) <= kernels._BLOCK
+        assert max(geometry.columns(block).size for block in geometry.blocks) <= kernels._LARGEST
 
 
 def test_a_large_image_is_taken_in_several_blocks_of_rows(monkeypatch):
-    monkeypatch.setattr(kernels, "_BLOCK", 500)  # fewer elements than the columns of an image have
+    monkeypatch.setattr(kernels, "_SMALLEST", 500)
+    monkeypatch.setattr(kernels, "_LARGEST", 500)  # fewer elements than the columns of an image have
     x, w = torch.randn(2, 4, 9, 7).double(), torch.randn(6, 2, 3, 2).double()
     for options in ({"padding": (1, 0)}, {"stride": (2, 1), "padding": (2, 1), "dilation": (2, 1)}, {"padding": (3, 1)}):
         options = {"stride": 1, "padding": 0, "dilation": 1, "groups": 2, **options}
         with monkeypatch.context() as whole:
-            whole.setattr(kernels, "_BLOCK", 1 << 20)
+            whole.setattr(kernels, "_SMALLEST", 1 << 20)
+            whole.setattr(kernels, "_LARGEST", 1 << 20)
             expected = _conv_with_gradients(x, w, options)
         for part, reference in zip(_conv_with_gradients(x, w, options), expected, strict=True):
             torch.testing.assert_close(part, reference)
