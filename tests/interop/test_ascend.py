@@ -1,8 +1,8 @@
 """Ascend folders in msprof-analyze and in TensorBoard's plugin for Ascend: what they say of one that this project wrote is what
 was recorded. And a folder that MindSpore writes, which this project reads.
 
-ASCEND_PLUGIN_PYTHON names an interpreter that has torch-tb-profiler-ascend, whose modules are named as torch-tb-profiler's are;
-`make interop` makes one. MINDSPORE_PYTHON names one that has mindspore (800 MB to download); without it that test is skipped.
+torch-tb-profiler-ascend, whose modules are named as torch-tb-profiler's are, and mindspore have environments of their own,
+which `make interop` makes; ASCEND_PLUGIN_PYTHON and MINDSPORE_PYTHON name other interpreters that have them.
 """
 
 from __future__ import annotations
@@ -143,13 +143,19 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("folders", ["ascend"], indirect=True)
-def test_the_plugin_of_tensorboard_shows_the_recorded_kernels(folders, tmp_path):
-    python = os.environ.get("ASCEND_PLUGIN_PYTHON") or os.path.join(
-        os.environ.get("INTEROP_FOLDER", ""), "ascend", "bin", "python"
+def interpreter(variable: str, environment: str) -> str:
+    """An interpreter that has what this one cannot have beside its own packages."""
+    python = os.environ.get(variable) or os.path.abspath(
+        os.path.join(os.environ.get("INTEROP_FOLDER", ""), environment, "bin", "python")
     )
     if not os.path.exists(python):
-        pytest.skip("torch-tb-profiler-ascend is not installed")
+        pytest.skip(f"{variable} is not set, and there is no {python}")
+    return python
+
+
+@pytest.mark.parametrize("folders", ["ascend"], indirect=True)
+def test_the_plugin_of_tensorboard_shows_the_recorded_kernels(folders, tmp_path):
+    python = interpreter("ASCEND_PLUGIN_PYTHON", "ascend")
     (tmp_path / "plugin.py").write_text(PLUGIN)
     done = subprocess.run([python, tmp_path / "plugin.py", folders], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -166,31 +172,43 @@ def test_the_plugin_of_tensorboard_shows_the_recorded_kernels(folders, tmp_path)
 
 
 MINDSPORE = """
+import sys
+
 import numpy as np
 import mindspore
 from mindspore.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
 
 mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
 mindspore.set_device("CPU")
-layer = mindspore.nn.Dense(4, 3)
-handler = tensorboard_trace_handler(sys.argv[1])
-with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, active=2, repeat=1), on_trace_ready=handler) as prof:
-    for _ in range(2):
-        layer(mindspore.Tensor(np.ones((2, 4), np.float32))).sum().asnumpy()
+model = mindspore.nn.SequentialCell(mindspore.nn.Dense(4, 3), mindspore.nn.ReLU(), mindspore.nn.Dense(3, 2))
+optimizer = mindspore.nn.Adam(model.trainable_params())
+gradients = mindspore.value_and_grad(lambda x: model(x).sum(), None, optimizer.parameters)
+batch = mindspore.Tensor(np.ones((2, 4), np.float32))
+with profile(
+    activities=[ProfilerActivity.CPU],
+    schedule=schedule(wait=0, warmup=1, active=2, repeat=1),
+    on_trace_ready=tensorboard_trace_handler(sys.argv[1]),
+    with_stack=True,
+    profile_memory=True,
+) as prof:
+    for _ in range(3):
+        loss, found = gradients(batch)
+        optimizer(found)
+        loss.asnumpy()
         prof.step()
 """
 
 
-@pytest.mark.skipif(not os.environ.get("MINDSPORE_PYTHON"), reason="MINDSPORE_PYTHON is not set")
 def test_a_folder_of_mindspore_is_read_whole(tmp_path):
     (tmp_path / "train.py").write_text(MINDSPORE)
-    command = [os.environ["MINDSPORE_PYTHON"], tmp_path / "train.py", tmp_path / "out"]
+    command = [interpreter("MINDSPORE_PYTHON", "mindspore"), tmp_path / "train.py", tmp_path / "out"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "out").glob("*_ascend_ms")
     events = json.loads((folder / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").read_text())
     spans = [event for event in events if event["ph"] == "X"]
     loaded = load(folder)
-    assert loaded.recovery.intact, done.stderr
+    assert loaded.recovery.intact, loaded.recovery
     assert len(loaded.store) == len(spans) > 0
     assert int(loaded.store.duration.sum()) == sum(round(float(event["dur"]) * 1000) for event in spans)
     assert "MatMul" in loaded.store.names

@@ -6,6 +6,7 @@ ASCEND_RECORDED names them where they are already: a folder with text/level1/ran
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 from pathlib import Path
@@ -103,6 +104,27 @@ def test_steps_have_the_times_of_cluster(level1, stores, tmp_path):
         overlapped = step.communication_ns - step.not_overlapped_ns
         spent = [step.computing_ns / 1000, step.communication_ns / 1000, overlapped / 1000]
         assert spent == pytest.approx(times[rank], abs=0.05)  # a fifth of a nanosecond is lost with each kernel
+
+
+def test_ops_have_the_device_times_of_operator_details(recorded):
+    """Of torch_npu's own table, which has a row for each call."""
+    folder = recorded / "text" / "level1" / "rank0_ascend_pt"
+    expected: dict[str, float] = {}
+    with open(folder / "ASCEND_PROFILER_OUTPUT" / "operator_details.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            expected[row["Name"]] = expected.get(row["Name"], 0) + float(row["Device Self Duration(us)"])
+    found = {row.key: row.self_device_time_total for row in load(folder).key_averages() if row.key in expected}
+    assert sum(map(bool, expected.values())) > 30
+    assert found == pytest.approx(expected, abs=0.02)
+
+
+def test_databases_tell_the_same_shapes(recorded):
+    """The two forms are of two runs of one script; in the databases sizes and types stand in each other's columns."""
+    shapes = []
+    for form in ("text", "db"):
+        events = load(recorded / form / "level1" / "rank0_ascend_pt").events()
+        shapes.append([event.input_shapes for event in events if event.name == "aten::addmm"])
+    assert shapes[0] == shapes[1] and shapes[0][0][1] == [32, 9216]
 
 
 @pytest.mark.parametrize("form", ["ascend", "ascend-db"])
