@@ -31,6 +31,8 @@ def steps(store: EventStore) -> Steps:
     if not len(store):
         return Steps(*(np.empty(0, np.int64) for _ in range(3)))
     host = store.device_type == 0
+    if not host.any():  # a recording of devices alone
+        host = ~host
     named = [i for i, name in enumerate(store.names) if name.startswith(STEP_PREFIX)]
     rows = np.flatnonzero(np.isin(store.name, named) & host) if named else np.empty(0, np.intp)
     if len(rows):

@@ -123,7 +123,10 @@ def _parser(wanted: str | None) -> Parser:
 
 def _overview() -> str:
     """What `mtprof` is for, and its commands by what a user wants."""
-    about = "Record, read and compare profiles: saved ones (.mtp), Chrome traces, and those\nof PyTorch (.json, .json.gz)."
+    about = (
+        "Record, read and compare profiles: saved ones (.mtp), Chrome traces and those\n"
+        "of PyTorch (.json, .json.gz), folders of Ascend's profilers."
+    )
     width = max(map(len, command.names())) + 2
     return "\n\n".join(
         [about]

@@ -28,7 +28,7 @@ STDIN = "-"
 
 def add_path(parser: argparse.ArgumentParser) -> None:
     """Add the argument `path`: the recording to read."""
-    parser.add_argument("path", help="saved profile or Chrome trace, .json or .json.gz; - is standard input")
+    parser.add_argument("path", help="saved profile, Chrome trace (.json, .json.gz) or Ascend folder; - is standard input")
 
 
 def add_sorting(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ def device_table(store: EventStore) -> dict[str, Any] | None:
     for name, most in _LISTS.items():
         answer[f"{name}_in_all"] = len(answer[name])
         answer[name] = answer[name][:most]
-    for name in ("devices", "kernels", "copies", "idle"):
+    for name in ("devices", "kernels", "copies", "idle", "launches"):
         answer[name] = [
             {key: shown(value, _MOST_CHARACTERS) if isinstance(value, str) else value for key, value in entry.items()}
             for entry in answer[name]

@@ -117,6 +117,13 @@ def device(kernels, ns, every, copies=0, name="Memcpy HtoD (Pageable -> Device)"
     return EventStore.from_rows(inside(rows))
 
 
+def collective(start, end, name="ncclDevKernel_AllReduce"):
+    """A kernel of 3 ms, and another one beside it on a second stream."""
+    launches = [row("aten::mm", 0, 2000), row("c10d::allreduce_", start - 1000, start - 200)]
+    work = [kernel("gemm", 1000, 3 * MS), {**kernel(name, start, end), "stream": 20}]
+    return EventStore.from_rows(inside([*launches, *work]))
+
+
 def ascend_copies(task):
     """Copies as a folder of an NPU's profiler has them: all of one name, the task says of what kind."""
     told = RowDetails("", f'{{"Task Type":"{task}"}}')
@@ -210,6 +217,10 @@ CASES = {
         ],
     ),
     "device_idle": ((device(10, 20_000, 900_000), "The device is idle for 98% of the time"), [device(10, 850_000, 900_000)]),
+    "exposed_communication": (
+        (collective(2 * MS, 6 * MS), "4 collectives took 16 ms, 12 ms of it while nothing was computed"),
+        [collective(MS, 3 * MS), collective(2 * MS, 6 * MS, name="gemm")],
+    ),
     "device_sync": (
         (device(10, 200_000, 900_000, syncs=5), "20 calls waited 4 ms"),
         [device(10, 200_000, 900_000, syncs=1), device(10, 200_000, 900_000)],

@@ -127,6 +127,41 @@ def test_kernels_by_launch_geometry():
     assert len(device_time.kernel_groups(EventStore.from_rows(apart))) == 2
 
 
+def on_npu():
+    """A kernel on 48 cores and later on 24, and a collective of a group."""
+    launched = {"launch_thread": 1, "correlation": 5, "launch_ns": 20, "device": NPU}
+    core = {"Accelerator Core": "AI_VECTOR_CORE"}
+    return EventStore.from_rows(
+        [
+            work("Mul", 100, 200, details=details(**core, **{"Block Num": 48}), **launched),
+            work("Mul", 200, 500, details=details(**core, **{"Block Dim": 24}), **launched),
+            work(
+                "hcom_allReduce_",
+                300,
+                600,
+                stream=-1,
+                details=details(**{"Collective name": "allreduce", "Block Num": 0}),
+                **launched,
+            ),
+        ]
+    )
+
+
+def test_kernels_of_an_npu_have_cores():
+    computes, talks = device_time.kernel_groups(on_npu())
+    assert (computes.core, computes.blocks) == ("AI_VECTOR_CORE", 30)
+    assert (talks.core, talks.blocks) == (None, None)
+
+
+def test_the_command_shows_the_columns_that_a_recording_has(tmp_path, capsys):
+    for store, expected in ((on_npu(), ["core", "blocks"]), (two_steps(), ["occupancy", "grid", "block"])):
+        saved.save(store, tmp_path / "a.mtp")
+        assert main(["device", str(tmp_path / "a.mtp")]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        (head,) = (line for line in lines if line.endswith("  kernel"))
+        assert head.split() == ["time", "share", "calls", "mean", *expected, "kernel"]
+
+
 def test_bandwidth_of_copies():
     copies = device_time.copy_groups(two_steps())
     assert [(group.name, group.calls, group.total_ns, group.bytes) for group in copies] == [

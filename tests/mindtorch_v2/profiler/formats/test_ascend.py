@@ -255,6 +255,16 @@ def test_what_a_database_lacks_is_told_and_the_rest_kept(tmp_path, change, lost)
     assert len(loaded.store) > 3
 
 
+def test_a_database_with_sizes_and_types_in_each_others_columns(tmp_path):
+    """As some releases of torch_npu wrote them."""
+    folder = folders.database_folder(tmp_path / "x_ascend_pt")
+    with closing(sqlite3.connect(folder / OUTPUT / "ascend_pytorch_profiler_5.db")) as connection:
+        connection.execute("UPDATE PYTORCH_API SET inputShapes = inputDtypes, inputDtypes = inputShapes")
+        connection.commit()
+    linear = next(event for event in load(folder).events() if event.name == "aten::linear")
+    assert linear.input_shapes == [[4, 8], [2, 8], []]
+
+
 def test_marks_and_collections_of_a_database(tmp_path):
     folder = folders.database_folder(tmp_path / "x_ascend_pt")
     thread = folders.PROCESS << 32 | folders.THREAD

@@ -25,6 +25,7 @@ Rule = Callable[[EventStore], list[Finding]]
 RULES = (
     "data_loader_wait",
     "python_between_ops",
+    "exposed_communication",
     "device_idle",
     "device_sync",
     "device_copies",

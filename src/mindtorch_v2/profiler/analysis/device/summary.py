@@ -24,6 +24,7 @@ from ..steps import steps
 
 _DEVICES = tuple(device.name for device in DeviceType)  # by torch's number
 _CUDA = _DEVICES.index("CUDA")
+_BLOCKS = ("Block Num", "Block Dim")  # the newer and the older name
 OCCUPANCY = ("est. achieved occupancy %", "theoretical occupancy %")
 _COMMUNICATION = re.compile(r"nccl|rccl|hccl|allreduce_kernel", re.IGNORECASE)
 # What libraries call kernels that use tensor cores: cuBLAS, CUTLASS and cuDNN name the instruction's shape or the unit.
@@ -82,6 +83,8 @@ class KernelGroup(NamedTuple):
     registers: int | None
     shared_memory: int | None
     tensor_cores: bool | None
+    core: str | None  # of an NPU: the kind of cores that ran them
+    blocks: float | None  # of an NPU: on how many cores, weighted by time
     op: str | None  # the op that launched most of their time
 
 
@@ -105,7 +108,8 @@ class LaunchStats(NamedTuple):
     """Launches of one stream: how long work waited, and how much of it waited at a time."""
 
     device: str
-    stream: int
+    stream: int  # below 0: a group of collectives
+    lane: str  # what the stream or group is called
     launches: int
     median_delay_ns: int  # from the call that launched to the start on the device
     longest_delay_ns: int
@@ -216,6 +220,8 @@ def kernel_groups(store: EventStore) -> list[KernelGroup]:
                     _first(arguments.number("registers per thread", some)),
                     _first(arguments.number("shared memory", some)),
                     uses_tensor_cores(text) if store.device_type[some[0]] == _CUDA else None,
+                    arguments.text("Accelerator Core", int(some[0])),
+                    _weighted(_positive(arguments.number(_BLOCKS, some)), spent),
                     _main_op(store, some),
                 )
             )
@@ -272,6 +278,7 @@ def launch_stats(store: EventStore) -> list[LaunchStats]:
                 LaunchStats(
                     device,
                     store.threads[lane].ident,
+                    store.threads[lane].name,
                     len(some),
                     int(np.median(delay)),
                     int(delay.max()),
@@ -321,6 +328,11 @@ def _weighted(values: NDArray[np.float64], weight: NDArray[np.int64]) -> float |
     return float((values[known] * weight[known]).sum() / total) if total else None
 
 
+def _positive(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values that are not 0, which stands for one that is not told."""
+    return np.where(values > 0, values, np.nan)
+
+
 def _first(values: NDArray[np.float64]) -> int | None:
     known = values[~np.isnan(values)]
     return int(known[0]) if len(known) else None
@@ -355,6 +367,12 @@ class _Arguments:
         keys = (names,) if isinstance(names, str) else names
         values = [_number(next((entry[key] for key in keys if key in entry), None)) for entry in self._parsed]
         return np.array([*values, np.nan])[self._store.details[rows]]
+
+    def text(self, name: str, row: int) -> str | None:
+        """An argument of a row that is text; None if it has none."""
+        details = int(self._store.details[row])
+        value = self._parsed[details].get(name) if details >= 0 else None
+        return value if isinstance(value, str) else None
 
     def geometry(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], list[tuple[Any, Any]]]:
         """For each row a number of its (grid, block), and these; the number after the last where a row has none."""

@@ -143,15 +143,23 @@ class _Database:
             if kind in (tables.OPS, tables.MARKS):
                 args["Sequence number"] = -1 if sequence is None else sequence
                 args["Fwd thread id"] = forward or 0
-                if shapes is not None:
-                    args["Input Dims"] = self.text(shapes)
-                if dtypes is not None:
-                    args["Input type"] = self.text(dtypes)
+                sizes, types = self._inputs(shapes, dtypes)
+                if sizes is not None:
+                    args["Input Dims"] = sizes
+                if types is not None:
+                    args["Input type"] = types
                 if chain in stacks:
                     args["Call stack"] = stacks[chain]
                 for number in launched.get(connection, ()):
                     yield {**event, "ph": "s", "cat": "async_npu", "id": number}
             yield {**event, "args": args}
+
+    def _inputs(self, shapes: Any, dtypes: Any) -> tuple[str | None, str | None]:
+        """Sizes and types of an op's inputs. Some releases of torch_npu wrote each into the other's column."""
+        sizes, types = (None if number is None else self.text(number) for number in (shapes, dtypes))
+        if sizes is not None and types is not None and _has_letters(sizes) and not _has_letters(types):
+            return types, sizes
+        return sizes, types
 
     def _stacks(self) -> dict[Any, str]:
         frames: dict[Any, dict[int, str]] = {}
@@ -341,6 +349,11 @@ class _Database:
 def _lane_name(device: int, lane: int) -> Event:
     name = f"Group {-1 - lane} Communication"
     return {"ph": "M", "name": "thread_name", "pid": device, "tid": lane, "args": {"name": name}}
+
+
+def _has_letters(text: str) -> bool:
+    """Types of inputs have letters, sizes have not."""
+    return any(map(str.isalpha, text))
 
 
 def _micro(nanoseconds: int) -> Decimal:

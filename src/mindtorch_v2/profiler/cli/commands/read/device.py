@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from ...._io.strict_json import dumps
 from ...._io.terminal import shown
@@ -72,7 +72,10 @@ def _print_summary(summary: device_time.DeviceSummary) -> None:
         (None if summary.tensor_core_share is None else summary.tensor_core_share * 100, "in tensor-core kernels {:.1f} %"),
     ]
     known = [text.format(value) for value, text in told if value is not None]
-    print(f"  of the kernels' time: {', '.join(known)}" if known else "  the recording tells nothing of occupancy")
+    if known:
+        print(f"  of the kernels' time: {', '.join(known)}")
+    elif not summary.device.startswith("npu"):  # which have none
+        print("  the recording tells nothing of occupancy")
 
 
 def _print_limit(limit: idle.Limit) -> None:
@@ -115,14 +118,15 @@ def _print_steps(parts: Sequence[device_time.StepParts]) -> None:
 
 def _print_kernels(kernels: Sequence[device_time.KernelGroup], listed: Sequence[device_time.KernelGroup]) -> None:
     total = sum(group.total_ns for group in kernels) or 1
-    print(f"\n{'time':>9} {'share':>6} {'calls':>7} {'mean':>9} {'occupancy':>9} {'grid':>14} {'block':>12}  kernel")
+    told = [column for column in _KERNEL_FACTS if any(getattr(group, column.field) is not None for group in listed)]
+    titles = "".join(f" {column.title:>{column.width}}" for column in told)
+    print(f"\n{'time':>9} {'share':>6} {'calls':>7} {'mean':>9}{titles}  kernel")
     for group in listed:
-        occupancy = "-" if group.occupancy is None else f"{group.occupancy:.0f} %"
+        cells = "".join(f" {column.cell(group):>{column.width}}" for column in told)
         op = f" by {shown(group.op)}" if group.op else ""
         print(
             f"{duration(group.total_ns):>9} {group.total_ns / total:>6.1%} {group.calls:>7,} "
-            f"{duration(group.total_ns / group.calls):>9} {occupancy:>9} {_sizes(group.grid):>14} {_sizes(group.block):>12}  "
-            f"{shown(_short(group.name))}{op}"
+            f"{duration(group.total_ns / group.calls):>9}{cells}  {shown(_short(group.name))}{op}"
         )
     if len(kernels) > len(listed):
         print(f"... {len(kernels) - len(listed)} more")
@@ -145,12 +149,35 @@ def _print_launches(launches: Sequence[device_time.LaunchStats]) -> None:
         print(
             f"{stats.launches:>8,} {duration(stats.median_delay_ns):>12} {duration(stats.longest_delay_ns):>9} "
             f"{stats.mean_queue:>10.1f} {stats.longest_queue:>7,} {stats.starved_share:>7.1%}  "
-            f"{stats.device} stream {stats.stream}"
+            f"{stats.device} {shown(stats.lane) if stats.stream < 0 else f'stream {stats.stream}'}"
         )
 
 
-def _sizes(sizes: tuple[int, ...] | None) -> str:
-    return "-" if sizes is None else ",".join(map(str, sizes))
+class _Fact(NamedTuple):
+    """A column of the table of kernels that only some recordings have."""
+
+    field: str
+    title: str
+    width: int
+    text: Callable[[Any], str]
+
+    def cell(self, group: device_time.KernelGroup) -> str:
+        """Its text for some kernels."""
+        value = getattr(group, self.field)
+        return "-" if value is None else self.text(value)
+
+
+def _sizes(sizes: tuple[int, ...]) -> str:
+    return ",".join(map(str, sizes))
+
+
+_KERNEL_FACTS = (
+    _Fact("occupancy", "occupancy", 9, "{:.0f} %".format),
+    _Fact("grid", "grid", 14, _sizes),
+    _Fact("block", "block", 12, _sizes),
+    _Fact("core", "core", 14, shown),
+    _Fact("blocks", "blocks", 6, "{:.0f}".format),
+)
 
 
 def _short(name: str) -> str:

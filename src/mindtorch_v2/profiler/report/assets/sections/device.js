@@ -69,7 +69,7 @@ function deviceSummary(device, limit) {
       device.communication_ns > 0 &&
         card("Communication", time(device.communication_ns), `${time(device.exposed_communication_ns)} of it while nothing was computed`),
       told.map(([value, title, format, note]) => card(title, format(value), note)),
-      !told.length && card("Occupancy", "–", "not told by the recording"),
+      !told.length && !device.device.startsWith("npu") && card("Occupancy", "–", "not told by the recording"),
     ),
   ];
 }
@@ -108,19 +108,26 @@ function stepTable(steps) {
   return [legend(used.map((part) => [part.name, categoryColor(part.category)])), table.element];
 }
 
-function kernelColumns(whole) {
+// Facts that only some recordings tell of kernels: their columns are shown where one has a value.
+const KERNEL_FACTS = [
+  { key: "grid", title: "Grid", value: (item) => geometry(item.grid), cell: (item) => geometry(item.grid) },
+  { key: "block", title: "Block", value: (item) => geometry(item.block), cell: (item) => geometry(item.block) },
+  figureColumn("occupancy", "Occupancy", (value) => `${value.toFixed(0)} %`, "As the trace estimates it"),
+  figureColumn("blocks_per_sm", "Blocks per SM", (value) => value.toPrecision(2)),
+  figureColumn("registers", "Registers", count, "Of a thread"),
+  figureColumn("shared_memory", "Shared memory", bytes, "Of a block"),
+  { key: "core", title: "Core", value: (item) => item.core ?? "", cell: (item) => item.core ?? "–" },
+  figureColumn("blocks", "Blocks", (value) => value.toFixed(0), "Cores that ran it at once"),
+];
+
+function kernelColumns(whole, kernels) {
   return [
     nameColumn("name", "Kernel"),
     shareColumn(whole),
     figureColumn("calls", "Calls", count),
     { key: "mean", title: "Mean", number: true, value: (item) => item.total_ns / item.calls, cell: (item) => time(item.total_ns / item.calls) },
     figureColumn("longest_ns", "Longest", time),
-    { key: "grid", title: "Grid", value: (item) => geometry(item.grid), cell: (item) => geometry(item.grid) },
-    { key: "block", title: "Block", value: (item) => geometry(item.block), cell: (item) => geometry(item.block) },
-    figureColumn("occupancy", "Occupancy", (value) => `${value.toFixed(0)} %`, "As the trace estimates it"),
-    figureColumn("blocks_per_sm", "Blocks per SM", (value) => value.toPrecision(2)),
-    figureColumn("registers", "Registers", count, "Of a thread"),
-    figureColumn("shared_memory", "Shared memory", bytes, "Of a block"),
+    ...KERNEL_FACTS.filter(({ key }) => kernels.some((group) => group[key] !== null)),
     nameColumn("op", "Launched by"),
   ];
 }
@@ -142,7 +149,7 @@ export const deviceSection = {
       most = (items) => Math.max(...items.map((item) => item.total_ns), 1);
     let which = names.includes(chosen.get("on")) ? chosen.get("on") : "",
       query = chosen.get("q") || "";
-    const table = new Table({ columns: kernelColumns(most(kernels)), caption: "Kernels", sort: "total_ns", page: 30 });
+    const table = new Table({ columns: kernelColumns(most(kernels), kernels), caption: "Kernels", sort: "total_ns", page: 30 });
     const show = () => {
       const test = matcher(query);
       table.update(kernels.filter((group) => (!which || group.device === which) && (!test || test(group.name) || test(group.op ?? ""))));
@@ -218,7 +225,7 @@ export const deviceSection = {
         captionedTable(
           "Launches by stream",
           [
-            { key: "stream", title: "Stream", value: (stats) => stats.stream, cell: (stats) => `${stats.device} stream ${stats.stream}` },
+            { key: "stream", title: "Stream", value: (stats) => stats.stream, cell: (stats) => `${stats.device} ${stats.stream < 0 ? stats.lane : `stream ${stats.stream}`}` },
             figureColumn("launches", "Launches", count),
             figureColumn("median_delay_ns", "Median delay", time, "From the call that launched to the start on the device"),
             figureColumn("longest_delay_ns", "Longest delay", time),
