@@ -110,6 +110,7 @@ OPERATORS |= {
 }
 
 PROPERTIES = {
+    "name": "None",
     "H": "Tensor",
     "T": "Tensor",
     "data": "Tensor",

@@ -57,6 +57,7 @@ _NAMES = {
     "Iterator": "from collections.abc import Iterator",
     "Literal": "from typing import Literal",
     "NamedTuple": "from typing import NamedTuple",
+    "NoReturn": "from typing import NoReturn",
     "Sequence": "from collections.abc import Sequence",
     "TypeAlias": "from typing import TypeAlias",
     "overload": "from typing import overload",

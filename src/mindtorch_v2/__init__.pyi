@@ -78,6 +78,54 @@ from ._autograd.grad_mode import no_grad as no_grad
 from ._autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from ._backends.errors import AcceleratorError as AcceleratorError
 from ._backends.errors import OutOfMemoryError as OutOfMemoryError
+from ._build_questions import AVG as AVG
+from ._build_questions import PRIVATE_OPS as PRIVATE_OPS
+from ._build_questions import SUM as SUM
+from ._build_questions import USE_GLOBAL_DEPS as USE_GLOBAL_DEPS
+from ._build_questions import AggregationType as AggregationType
+from ._build_questions import FatalError as FatalError
+from ._build_questions import Tag as Tag
+from ._build_questions import batch_norm_update_stats as batch_norm_update_stats
+from ._build_questions import ccol_indices_copy as ccol_indices_copy
+from ._build_questions import classes as classes
+from ._build_questions import classproperty as classproperty
+from ._build_questions import col_indices_copy as col_indices_copy
+from ._build_questions import compiled_with_cxx11_abi as compiled_with_cxx11_abi
+from ._build_questions import crow_indices_copy as crow_indices_copy
+from ._build_questions import cudnn_is_acceptable as cudnn_is_acceptable
+from ._build_questions import dequantize as dequantize
+from ._build_questions import dsmm as dsmm
+from ._build_questions import eig as eig
+from ._build_questions import get_device as get_device
+from ._build_questions import get_file_path as get_file_path
+from ._build_questions import has_lapack as has_lapack
+from ._build_questions import has_mkl as has_mkl
+from ._build_questions import has_openmp as has_openmp
+from ._build_questions import has_spectral as has_spectral
+from ._build_questions import hsmm as hsmm
+from ._build_questions import hspmm as hspmm
+from ._build_questions import indices_copy as indices_copy
+from ._build_questions import init_num_threads as init_num_threads
+from ._build_questions import is_distributed as is_distributed
+from ._build_questions import is_vulkan_available as is_vulkan_available
+from ._build_questions import lstsq as lstsq
+from ._build_questions import matrix_rank as matrix_rank
+from ._build_questions import native_norm as native_norm
+from ._build_questions import prepare_multiprocessing_environment as prepare_multiprocessing_environment
+from ._build_questions import row_indices_copy as row_indices_copy
+from ._build_questions import set_anomaly_enabled as set_anomaly_enabled
+from ._build_questions import smm as smm
+from ._build_questions import solve as solve
+from ._build_questions import spmm as spmm
+from ._build_questions import sspaddmm as sspaddmm
+from ._build_questions import sym_constrain_range as sym_constrain_range
+from ._build_questions import sym_constrain_range_for_size as sym_constrain_range_for_size
+from ._build_questions import symeig as symeig
+from ._build_questions import thread_safe_generator as thread_safe_generator
+from ._build_questions import values_copy as values_copy
+from ._C import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from ._C import DispatchKey as DispatchKey
+from ._C import DispatchKeySet as DispatchKeySet
 from ._compile import compile as compile
 from ._core.device import device as _device
 from ._core.device import device as device
@@ -121,6 +169,7 @@ from ._core.size import Size as Size
 from ._core.size import Size as _Size
 from ._core.tensor import Tensor as Tensor
 from ._higher_order_ops.while_loop import while_loop as while_loop
+from ._lobpcg import lobpcg as lobpcg
 from ._op_namespaces import ops as ops
 from ._serialization.file_reader import PyTorchFileReader as PyTorchFileReader
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
@@ -166,22 +215,34 @@ from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from .amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
 from .amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from .amp.autocast_mode import get_autocast_ipu_dtype as get_autocast_ipu_dtype
+from .amp.autocast_mode import get_autocast_xla_dtype as get_autocast_xla_dtype
 from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
 from .amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
 from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from .amp.autocast_mode import is_autocast_ipu_enabled as is_autocast_ipu_enabled
+from .amp.autocast_mode import is_autocast_xla_enabled as is_autocast_xla_enabled
 from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
 from .amp.autocast_mode import set_autocast_cpu_dtype as set_autocast_cpu_dtype
 from .amp.autocast_mode import set_autocast_cpu_enabled as set_autocast_cpu_enabled
 from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from .amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
+from .amp.autocast_mode import set_autocast_ipu_dtype as set_autocast_ipu_dtype
+from .amp.autocast_mode import set_autocast_ipu_enabled as set_autocast_ipu_enabled
+from .amp.autocast_mode import set_autocast_xla_dtype as set_autocast_xla_dtype
+from .amp.autocast_mode import set_autocast_xla_enabled as set_autocast_xla_enabled
 from .amp.grad_scaler import GradScaler as GradScaler
 from .func import vmap as vmap
 from .futures import Future as Future
+from .jit import JITException as JITException
 from .jit import ScriptFunction as ScriptFunction
 from .jit import ScriptModule as ScriptModule
+from .jit import fork as fork
+from .jit import wait as wait
 from .serialization import load as load
 from .serialization import save as save
+from .signal import windows as windows
 from .storage import BFloat16Storage as BFloat16Storage
 from .storage import BoolStorage as BoolStorage
 from .storage import ByteStorage as ByteStorage
@@ -214,6 +275,12 @@ nan: _float
 newaxis: None
 pi: _float
 bfloat16: _dtype
+bit: _dtype
+bits16: _dtype
+bits1x8: _dtype
+bits2x4: _dtype
+bits4x2: _dtype
+bits8: _dtype
 bool: _dtype
 cdouble: _dtype
 cfloat: _dtype
@@ -225,6 +292,7 @@ double: _dtype
 float: _dtype
 float16: _dtype
 float32: _dtype
+float4_e2m1fn_x2: _dtype
 float64: _dtype
 float8_e4m3fn: _dtype
 float8_e4m3fnuz: _dtype
@@ -233,9 +301,16 @@ float8_e5m2fnuz: _dtype
 float8_e8m0fnu: _dtype
 half: _dtype
 int: _dtype
+int1: _dtype
 int16: _dtype
+int2: _dtype
+int3: _dtype
 int32: _dtype
+int4: _dtype
+int5: _dtype
+int6: _dtype
 int64: _dtype
+int7: _dtype
 int8: _dtype
 long: _dtype
 qint32: _dtype
@@ -244,9 +319,16 @@ quint2x4: _dtype
 quint4x2: _dtype
 quint8: _dtype
 short: _dtype
+uint1: _dtype
 uint16: _dtype
+uint2: _dtype
+uint3: _dtype
 uint32: _dtype
+uint4: _dtype
+uint5: _dtype
+uint6: _dtype
 uint64: _dtype
+uint7: _dtype
 uint8: _dtype
 
 class BFloat16Tensor(Tensor): ...
@@ -2798,7 +2880,12 @@ def zeros_like(
 ) -> Tensor: ...
 
 __all__ = [
+    "AVG",
+    "PRIVATE_OPS",
+    "SUM",
+    "USE_GLOBAL_DEPS",
     "AcceleratorError",
+    "AggregationType",
     "BFloat16Storage",
     "BFloat16Tensor",
     "BoolStorage",
@@ -2809,9 +2896,13 @@ __all__ = [
     "CharTensor",
     "ComplexDoubleStorage",
     "ComplexFloatStorage",
+    "DisableTorchFunctionSubclass",
+    "DispatchKey",
+    "DispatchKeySet",
     "DoubleStorage",
     "DoubleTensor",
     "Event",
+    "FatalError",
     "FloatStorage",
     "FloatTensor",
     "Future",
@@ -2821,6 +2912,7 @@ __all__ = [
     "HalfTensor",
     "IntStorage",
     "IntTensor",
+    "JITException",
     "LongStorage",
     "LongTensor",
     "OutOfMemoryError",
@@ -2836,6 +2928,7 @@ __all__ = [
     "SymBool",
     "SymFloat",
     "SymInt",
+    "Tag",
     "Tensor",
     "TypedStorage",
     "UntypedStorage",
@@ -2915,12 +3008,19 @@ __all__ = [
     "baddbmm",
     "bartlett_window",
     "batch_norm",
+    "batch_norm_update_stats",
     "bernoulli",
     "bfloat16",
     "bilinear",
     "binary_cross_entropy_with_logits",
     "bincount",
     "binomial",
+    "bit",
+    "bits1x8",
+    "bits2x4",
+    "bits4x2",
+    "bits8",
+    "bits16",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -2938,6 +3038,7 @@ __all__ = [
     "can_cast",
     "cartesian_prod",
     "cat",
+    "ccol_indices_copy",
     "cdist",
     "cdouble",
     "ceil",
@@ -2960,13 +3061,17 @@ __all__ = [
     "clamp_max_",
     "clamp_min",
     "clamp_min_",
+    "classes",
+    "classproperty",
     "clear_autocast_cache",
     "clip",
     "clip_",
     "clone",
+    "col_indices_copy",
     "column_stack",
     "combinations",
     "compile",
+    "compiled_with_cxx11_abi",
     "compiler",
     "complex",
     "complex32",
@@ -2999,8 +3104,10 @@ __all__ = [
     "count_nonzero",
     "cov",
     "cross",
+    "crow_indices_copy",
     "ctc_loss",
     "cuda",
+    "cudnn_is_acceptable",
     "cummax",
     "cummin",
     "cumprod",
@@ -3009,6 +3116,7 @@ __all__ = [
     "default_generator",
     "deg2rad",
     "deg2rad_",
+    "dequantize",
     "det",
     "detach",
     "detach_",
@@ -3029,10 +3137,12 @@ __all__ = [
     "double",
     "dropout",
     "dropout_",
+    "dsmm",
     "dsplit",
     "dstack",
     "dtype",
     "e",
+    "eig",
     "einsum",
     "embedding",
     "embedding_bag",
@@ -3074,6 +3184,7 @@ __all__ = [
     "fliplr",
     "flipud",
     "float",
+    "float4_e2m1fn_x2",
     "float8_e4m3fn",
     "float8_e4m3fnuz",
     "float8_e5m2",
@@ -3089,6 +3200,7 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "fork",
     "frac",
     "frac_",
     "frexp",
@@ -3108,10 +3220,14 @@ __all__ = [
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
     "get_autocast_gpu_dtype",
+    "get_autocast_ipu_dtype",
+    "get_autocast_xla_dtype",
     "get_default_device",
     "get_default_dtype",
     "get_deterministic_debug_mode",
+    "get_device",
     "get_device_module",
+    "get_file_path",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
     "get_num_threads",
@@ -3130,13 +3246,19 @@ __all__ = [
     "hamming_window",
     "hann_window",
     "hardshrink",
+    "has_lapack",
+    "has_mkl",
+    "has_openmp",
+    "has_spectral",
     "hash_tensor",
     "heaviside",
     "hinge_embedding_loss",
     "histc",
     "histogram",
     "histogramdd",
+    "hsmm",
     "hsplit",
+    "hspmm",
     "hstack",
     "hypot",
     "i0",
@@ -3152,12 +3274,21 @@ __all__ = [
     "index_put_",
     "index_reduce",
     "index_select",
+    "indices_copy",
     "inf",
     "inference_mode",
+    "init_num_threads",
     "initial_seed",
     "inner",
     "instance_norm",
     "int",
+    "int1",
+    "int2",
+    "int3",
+    "int4",
+    "int5",
+    "int6",
+    "int7",
     "int8",
     "int16",
     "int32",
@@ -3168,9 +3299,12 @@ __all__ = [
     "is_autocast_cache_enabled",
     "is_autocast_cpu_enabled",
     "is_autocast_enabled",
+    "is_autocast_ipu_enabled",
+    "is_autocast_xla_enabled",
     "is_complex",
     "is_conj",
     "is_deterministic_algorithms_warn_only_enabled",
+    "is_distributed",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference",
@@ -3181,6 +3315,7 @@ __all__ = [
     "is_signed",
     "is_storage",
     "is_tensor",
+    "is_vulkan_available",
     "is_warn_always_enabled",
     "isclose",
     "isfinite",
@@ -3213,6 +3348,7 @@ __all__ = [
     "linalg",
     "linspace",
     "load",
+    "lobpcg",
     "log",
     "log1p",
     "log1p_",
@@ -3237,6 +3373,7 @@ __all__ = [
     "long",
     "lstm",
     "lstm_cell",
+    "lstsq",
     "lt",
     "lu",
     "lu_solve",
@@ -3249,6 +3386,7 @@ __all__ = [
     "matmul",
     "matrix_exp",
     "matrix_power",
+    "matrix_rank",
     "max",
     "max_pool1d",
     "max_pool1d_with_indices",
@@ -3287,6 +3425,7 @@ __all__ = [
     "native_dropout",
     "native_group_norm",
     "native_layer_norm",
+    "native_norm",
     "ne",
     "neg",
     "neg_",
@@ -3334,6 +3473,7 @@ __all__ = [
     "positive",
     "pow",
     "prelu",
+    "prepare_multiprocessing_environment",
     "preserve_format",
     "prod",
     "profiler",
@@ -3381,6 +3521,7 @@ __all__ = [
     "rot90",
     "round",
     "round_",
+    "row_indices_copy",
     "row_stack",
     "rrelu",
     "rrelu_",
@@ -3401,12 +3542,17 @@ __all__ = [
     "selu",
     "selu_",
     "serialization",
+    "set_anomaly_enabled",
     "set_autocast_cache_enabled",
     "set_autocast_cpu_dtype",
     "set_autocast_cpu_enabled",
     "set_autocast_dtype",
     "set_autocast_enabled",
     "set_autocast_gpu_dtype",
+    "set_autocast_ipu_dtype",
+    "set_autocast_ipu_enabled",
+    "set_autocast_xla_dtype",
+    "set_autocast_xla_enabled",
     "set_default_device",
     "set_default_dtype",
     "set_default_tensor_type",
@@ -3434,7 +3580,9 @@ __all__ = [
     "slice_copy",
     "slice_scatter",
     "slogdet",
+    "smm",
     "softmax",
+    "solve",
     "sort",
     "sparse_bsc",
     "sparse_bsc_tensor",
@@ -3452,12 +3600,14 @@ __all__ = [
     "split_copy",
     "split_with_sizes",
     "split_with_sizes_copy",
+    "spmm",
     "sqrt",
     "sqrt_",
     "square",
     "square_",
     "squeeze",
     "squeeze_copy",
+    "sspaddmm",
     "stack",
     "std",
     "std_mean",
@@ -3470,6 +3620,8 @@ __all__ = [
     "svd_lowrank",
     "swapaxes",
     "swapdims",
+    "sym_constrain_range",
+    "sym_constrain_range_for_size",
     "sym_float",
     "sym_fresh_size",
     "sym_int",
@@ -3479,6 +3631,7 @@ __all__ = [
     "sym_not",
     "sym_sqrt",
     "sym_sum",
+    "symeig",
     "t",
     "t_copy",
     "take",
@@ -3490,6 +3643,7 @@ __all__ = [
     "tensor",
     "tensor_split",
     "tensordot",
+    "thread_safe_generator",
     "threshold",
     "threshold_",
     "tile",
@@ -3510,6 +3664,13 @@ __all__ = [
     "trunc",
     "trunc_",
     "typename",
+    "uint1",
+    "uint2",
+    "uint3",
+    "uint4",
+    "uint5",
+    "uint6",
+    "uint7",
     "uint8",
     "uint16",
     "uint32",
@@ -3528,6 +3689,7 @@ __all__ = [
     "unsqueeze_copy",
     "use_deterministic_algorithms",
     "utils",
+    "values_copy",
     "vander",
     "var",
     "var_mean",
@@ -3541,8 +3703,10 @@ __all__ = [
     "vmap",
     "vsplit",
     "vstack",
+    "wait",
     "where",
     "while_loop",
+    "windows",
     "xlogy",
     "xlogy_",
     "xpu",

@@ -145,7 +145,25 @@ MODULES = {
     "ao.quantization": _QUANTIZE,
     **{f"ao.quantization.{name}": _QUANTIZE_AGAIN for name in ("fake_quantize", "observer", "qconfig", "qconfig_mapping")},
     "ao.quantization.quantize_fx": _QUANTIZE_FX,
+    "backends.cusparselt": Refused(
+        _VENDOR, values={"get_max_alg_id": lambda: None, "is_available": lambda: False, "version": lambda: None}
+    ),
+    "backends.kleidiai": Refused(_VENDOR, values={"is_available": lambda: False}),
+    "backends.miopen": Refused(_VENDOR, "flags set_flags", values={"immediate": False}),
+    "backends.python_native": Refused(
+        _VENDOR,
+        "disable_dispatch_keys disable_operations enable_dispatch_keys enable_operations get_dsl_operations "
+        "operations_disabled",
+        values={
+            "all_dsls": [],
+            "available_dsls": [],
+            "is_dsl_disabled": lambda name: True,
+            "is_operation_disabled": lambda name: True,
+        },
+    ),
+    "backends.xnnpack": Refused(_VENDOR, values={"enabled": False}),
     "contrib": Refused("nothing of torch.contrib is here"),
+    "cpp": Refused(_EXTENSIONS),
     "cuda.comm": Refused(_CUDA, _COMMUNICATION),
     "cuda.gds": Refused(_CUDA, "gds_deregister_buffer gds_register_buffer", "GdsFile"),
     "cuda.graphs": Refused(
@@ -153,6 +171,8 @@ MODULES = {
     ),
     "cuda.memory": Refused(
         _CUDA,
+        "caching_allocator_disabled caching_allocator_enable host_memory_stats_as_nested_dict "
+        "reset_accumulated_host_memory_stats reset_peak_host_memory_stats",
         home="cuda",
         same="CUDAPluggableAllocator MemPool caching_allocator_alloc caching_allocator_delete change_current_allocator "
         "empty_cache get_allocator_backend get_per_process_memory_fraction host_memory_stats list_gpu_processes "
@@ -167,6 +187,18 @@ MODULES = {
         values={"is_available": lambda tensors: False, "version": lambda: None},
     ),
     "cuda.profiler": Refused(_CUDA, "init profile start stop"),
+    "cuda.sparse": Refused(_CUDA),
+    "cuda.tunable": Refused(
+        _CUDA,
+        "enable get_filename get_max_tuning_duration get_max_tuning_iterations get_results get_validators read_file "
+        "record_untuned_enable set_filename set_max_tuning_duration set_max_tuning_iterations tune_gemm_in_file tuning_enable "
+        "write_file",
+        values={
+            "is_enabled": lambda: False,
+            "record_untuned_is_enabled": lambda: False,
+            "tuning_is_enabled": lambda: False,
+        },
+    ),
     "cuda.streams": Refused(_CUDA, home="cuda", same="Event ExternalStream Stream"),
     "export.dynamic_shapes": Refused(_PROGRAM, "refine_dynamic_shapes_from_suggested_fixes", home="export", same="Dim"),
     "export.exported_program": Refused(
@@ -198,6 +230,11 @@ MODULES = {
         "log_event register_event_handler unregister_event_handler",
         "Aggregation Event EventHandlerHandle Stat TensorboardEventHandler data_value_t",
     ),
+    "mps.profiler": Refused(
+        "there are no MPS devices here. torch.profiler records what runs",
+        "metal_capture profile start stop",
+        values={"is_capturing_metal": lambda: False, "is_metal_capture_enabled": lambda: False},
+    ),
     "nn.attention.varlen": Refused(
         "there is no kernel for sequences of several lengths in one tensor. Pad them with nn.utils.rnn.pad_sequence and give "
         "scaled_dot_product_attention a mask",
@@ -211,6 +248,9 @@ MODULES = {
     "nn.qat": Refused(_QUANTIZED, classes="Conv1d Conv2d Conv3d Embedding EmbeddingBag Linear"),
     "nn.quantizable": Refused(_QUANTIZED, classes="LSTM LSTMCell MultiheadAttention"),
     "nn.quantized.dynamic": Refused(_QUANTIZED, classes=_DYNAMIC_LAYERS),
+    "onnx.ops": Refused(
+        "models are not exported: see torch.onnx.export", "attention rotary_embedding symbolic symbolic_multi_out"
+    ),
     "package": Refused(
         _PACKAGES,
         "is_from_package",
@@ -220,6 +260,12 @@ MODULES = {
     "quantization": _QUANTIZE_AGAIN._replace(modules=_QUANTIZE.modules),
     **{f"quantization.{name}": _QUANTIZE_AGAIN for name in ("fake_quantize", "observer", "qconfig", "qconfig_mapping")},
     "quantization.quantize_fx": _QUANTIZE_FX,
+    "utils.backcompat": Refused(
+        "results that torch changed long ago are as they are since then",
+        values=dict.fromkeys(["keepdim_warning", "broadcast_warning"]),
+    ),
+    "utils.backend_registration": Refused(_EXTENSIONS, "generate_methods_for_privateuse1_backend rename_privateuse1_backend"),
+    "utils.file_baton": Refused(_EXTENSIONS, classes="FileBaton"),
     "utils.bundled_inputs": Refused(
         _SCRIPT,
         "augment_many_model_functions_with_bundled_inputs augment_model_with_bundled_inputs bundle_inputs bundle_large_tensor "
@@ -252,6 +298,7 @@ MODULES = {
         "format_time",
         "ExecutionStats ThroughputBenchmark",
     ),
+    "xpu.streams": Refused("there are no XPU devices here: torch.xpu.is_available() says so", classes="Event Stream"),
 }
 
 
@@ -277,15 +324,22 @@ def refusing_class(name: str, reason: str) -> type:
     )
 
 
-def fill(module: ModuleType, path: str) -> None:
-    """Give a module the names that stand in the table under its path."""
-    refused = MODULES[path]
+def names_of(refused: Refused, path: str) -> dict[str, Any]:
+    """The names of a line of the table, for the module at `path`; its modules are left out."""
+    before = f"{path}." if path else ""
     names: dict[str, Any] = dict(refused.values)
-    names |= {name: refusing_function(f"{path}.{name}", refused.reason) for name in refused.functions.split()}
-    names |= {name: refusing_class(f"{path}.{name}", refused.reason) for name in refused.classes.split()}
+    names |= {name: refusing_function(before + name, refused.reason) for name in refused.functions.split()}
+    names |= {name: refusing_class(before + name, refused.reason) for name in refused.classes.split()}
     if refused.same:
         home = import_module(f".{refused.home}", __package__)
         names |= {name: getattr(home, name) for name in refused.same.split()}
+    return names
+
+
+def fill(module: ModuleType, path: str) -> None:
+    """Give a module the names that stand in the table under its path."""
+    refused = MODULES[path]
+    names = names_of(refused, path)
     if refused.modules:
         names["__getattr__"], names["__dir__"] = lazy_exports(module.__name__, tuple(refused.modules.split()))
     module.__dict__.update(names)

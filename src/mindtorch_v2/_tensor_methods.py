@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from ._autograd.graph import require_grad as requires_grad
 from ._core.keys import AUTOGRAD, LAZY, NPU
@@ -243,3 +244,81 @@ def _tangent_text(self: Tensor) -> str | None:
 
 PROPERTIES["T"] = property(aten.numpy_T)
 PROPERTIES["mT"] = property(aten.mT)
+
+
+# ---------------------------------------------------------------- torch's names with nothing, or little, behind them
+
+
+def _refused_method(name: str, reason: str) -> Callable[..., Any]:
+    def refuse(self: Tensor, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(f"Tensor.{name}: {reason}. See docs/compatibility.md")
+
+    refuse.__name__, refuse.__qualname__ = name, f"Tensor.{name}"
+    refuse.__doc__ = f"NotImplementedError: {reason}."
+    return refuse
+
+
+_REFUSED = {
+    "there are no quantized tensors": (
+        "int_repr",
+        "q_per_channel_axis",
+        "q_per_channel_scales",
+        "q_per_channel_zero_points",
+        "q_scale",
+        "q_zero_point",
+        "qscheme",
+    ),
+    "the vendor's layouts are not there: every kernel computes on plain strided memory": ("to_mkldnn",),
+    "there are no nested tensors": ("to_padded_tensor",),
+    "tensors of the CPU belong to no stream": ("record_stream",),
+    "sparse tensors keep their sizes. Make another with torch.sparse_coo_tensor": (
+        "resize_as_sparse_",
+        "sparse_resize_",
+        "sparse_resize_and_clear_",
+    ),
+    "views do not know how to be undone": ("slice_inverse",),
+}
+METHODS |= {name: _refused_method(name, reason) for reason, names in _REFUSED.items() for name in names}
+
+
+def _of_old_name(name: str) -> Callable[..., Any]:
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return getattr(import_module("._build_questions", __package__), name)(self, *args, **kwargs)
+
+    call.__name__, call.__qualname__ = name, f"Tensor.{name}"
+    call.__doc__ = f"`torch.{name}` of this tensor."
+    return call
+
+
+METHODS |= {
+    name: _of_old_name(name) for name in ("dequantize", "eig", "is_distributed", "lstsq", "smm", "solve", "sspaddmm", "symeig")
+}
+
+
+@method
+def const_data_ptr(self: Tensor) -> int:
+    """`data_ptr()`, of memory that is only read."""
+    return self.data_ptr()
+
+
+@method
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """The same elements in another shape, with a warning: `reshape` is its name today."""
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    return self.reshape(*sizes)
+
+
+@method
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """`resize` to the shape of another tensor."""
+    warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
+    return self.reshape(tensor.shape)
+
+
+@method
+def reinforce(self: Tensor, reward: Any) -> NoReturn:
+    """RuntimeError: torch has removed it; log-probabilities of `torch.distributions` take its place."""
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
+
+
+PROPERTIES["name"] = property(lambda self: None, doc="None: tensors have no names.")

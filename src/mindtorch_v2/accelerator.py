@@ -7,6 +7,7 @@ from typing import Any
 
 from . import npu
 from ._core.device import device as Device
+from ._lazy_imports import lazy_exports as _lazy_exports
 
 _NONE = "Cannot access accelerator device when none is available."
 
@@ -82,3 +83,6 @@ def get_device_module(device: Any = None) -> Any:
         return import_module(f".{kind}", __name__.rpartition(".")[0])
     except ModuleNotFoundError:
         raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'.") from None
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
+from ._lazy_imports import lazy_exports as _lazy_exports
+
 
 def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Mark a function as not to be compiled."""
@@ -90,3 +92,6 @@ class set_stance(AbstractContextManager[None]):
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """The function itself: it runs as it would under any stance."""
         return fn
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

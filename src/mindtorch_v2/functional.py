@@ -15,13 +15,18 @@ _NAMES = (
     "cdist",
     "chain_matmul",
     "einsum",
+    "istft",
+    "lu",
     "meshgrid",
     "norm",
+    "pca_lowrank",
     "split",
     "stft",
+    "svd_lowrank",
     "tensordot",
     "unique",
     "unique_consecutive",
+    "unravel_index",
 )
 
 globals().update({name: _surface.functions()[name] for name in _NAMES})

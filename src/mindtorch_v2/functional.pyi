@@ -11,13 +11,18 @@ from . import cartesian_prod as cartesian_prod
 from . import cdist as cdist
 from . import chain_matmul as chain_matmul
 from . import einsum as einsum
+from . import istft as istft
+from . import lu as lu
 from . import meshgrid as meshgrid
 from . import norm as norm
+from . import pca_lowrank as pca_lowrank
 from . import split as split
 from . import stft as stft
+from . import svd_lowrank as svd_lowrank
 from . import tensordot as tensordot
 from . import unique as unique
 from . import unique_consecutive as unique_consecutive
+from . import unravel_index as unravel_index
 
 __all__ = [
     "atleast_1d",
@@ -30,11 +35,16 @@ __all__ = [
     "cdist",
     "chain_matmul",
     "einsum",
+    "istft",
+    "lu",
     "meshgrid",
     "norm",
+    "pca_lowrank",
     "split",
     "stft",
+    "svd_lowrank",
     "tensordot",
     "unique",
     "unique_consecutive",
+    "unravel_index",
 ]

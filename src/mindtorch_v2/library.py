@@ -7,6 +7,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from ._core import dtype as dt
@@ -19,6 +20,7 @@ from ._dispatch.observer import call_user_code
 from ._dispatch.overload_api import OpOverload, OpOverloadPacket, ops
 from ._dispatch.registry import OpSpec, composite, packets
 from ._dispatch.schema import parse
+from ._lazy_imports import lazy_exports as _lazy_exports
 
 _TYPES: dict[Any, str] = {
     Tensor: "Tensor",
@@ -136,7 +138,11 @@ class CustomOpDef:
             kind = f"autocast{kind}" if f"autocast{kind}" in self._kernels else kind
         positional = [a for a, info in zip(args, self._spec.schema.arguments, strict=True) if not info.keyword_only]
         keywords = {info.name: a for a, info in zip(args, self._spec.schema.arguments, strict=True) if info.keyword_only}
-        return self._kernels.get(kind, self._kernels[None])(*positional, **keywords)
+        kernel = self._kernels.get(kind, self._kernels[None])
+        if isinstance(self._spec.autocast, dt.dtype) and autocast is not None and autocast.enabled.get(kind, False):
+            with import_module(".amp.autocast_mode", __package__).autocast(kind, enabled=False):
+                return kernel(*positional, **keywords)
+        return kernel(*positional, **keywords)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """How to compute shapes without data: used for meta tensors."""
@@ -153,6 +159,11 @@ class CustomOpDef:
             return function
 
         return register if func is None else register(func)
+
+    def register_autocast(self, device_type: str, cast_inputs: dt.dtype) -> None:
+        """Floating point inputs become `cast_inputs` in `torch.autocast(device_type)`, and the op runs without autocast."""
+        if Device(device_type).type == "cpu":  # of the devices that autocast knows, the only one with tensors
+            self._spec.autocast = cast_inputs
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None) -> None:
         """The derivative: `backward(ctx, *grads)`, with what `setup_context(ctx, inputs, output)` kept."""
@@ -230,6 +241,16 @@ def _defined(name: Any) -> CustomOpDef:
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, **options: Any) -> Any:
     """`CustomOpDef.register_fake` of the op with a qualified name; a decorator without `func`."""
     return (lambda f: _defined(op).register_fake(f)) if func is None else _defined(op).register_fake(func)
+
+
+def impl_abstract(qualname: str, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
+    """`register_fake` under its old name."""
+    return register_fake(qualname, func, lib=lib)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: dt.dtype, /, *, lib: Any = None) -> None:
+    """`CustomOpDef.register_autocast` of the op with a qualified name."""
+    _defined(op).register_autocast(device_type, cast_inputs)
 
 
 def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Any = None) -> None:
@@ -317,3 +338,6 @@ class Library:
             raise NotImplementedError("Library.impl(with_keyset=True)")
         name = op_name if isinstance(op_name, str) else _qualified(op_name).partition("::")[2]
         impl(f"{self.ns}::{name}", dispatch_key or self.dispatch_key or "default", fn)
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from ._dispatch.registry import packets
@@ -9,6 +10,8 @@ from ._dispatch.result_types import result_type_of
 
 
 def __getattr__(name: str) -> Any:
+    if name == "histogramdd":  # an op that is declared when it is first asked for
+        import_module("._ops.reduction.histogramdd", __package__)
     for form in ("", "_out"):
         for spec in packets.get(name.removesuffix(form)) or ():
             if len(spec.schema.returns) > 1 and all(spec.schema.return_names):

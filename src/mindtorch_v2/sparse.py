@@ -13,6 +13,7 @@ from ._core.sparse import CompressedTensor, SparseTensor, make_compressed, make_
 from ._core.tensor import Tensor, make_tensor
 from ._dispatch.errors import need_tensor
 from ._dispatch.registry import aten
+from ._lazy_imports import lazy_exports as _lazy_exports
 from ._ops.sparse import coalesce, sparse_coo_tensor, sparse_product, to_dense, to_sparse
 from ._ops.sparse_compressed import invariants, to_coordinates
 
@@ -167,3 +168,6 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
         return aten.sum(input._entries, dtype=dtype)  # type: ignore[attr-defined]
     total = aten.sum(to_dense(input), [dim] if isinstance(dim, int) else dim, dtype=dtype)
     return to_sparse(total) if total.ndim else total
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

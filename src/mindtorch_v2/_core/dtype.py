@@ -54,12 +54,18 @@ class dtype:
                     f"{self}: there are no quantized tensors. See docs/compatibility.md; torch.int8 with a scale of its own "
                     "holds the same numbers"
                 )
+            if self in PACKED.values():
+                raise NotImplementedError(
+                    f"{self}: there are no tensors of packed numbers. See docs/compatibility.md; torch.uint8 holds the bytes"
+                )
             numpy_dtype = _numpy_dtypes_of_ml_dtypes().get(self)
             if numpy_dtype is None:
                 raise NotImplementedError(f"{self} tensors need an ml_dtypes release that has {self.name}")
             return numpy_dtype
         if attribute == "is_signed":
-            raise RuntimeError("isSignedType not supported for quantized types")
+            raise RuntimeError(
+                "Bits types are undefined" if self in PACKED.values() else "isSignedType not supported for quantized types"
+            )
         raise AttributeError(f"'torch.dtype' object has no attribute '{attribute}'")
 
     def __setattr__(self, attribute: str, value: object) -> NoReturn:
@@ -150,6 +156,25 @@ QUANTIZED = {
     "quint4x2": _declare_quantized("quint4x2", "QUInt4x2", 1),
     "quint8": _declare_quantized("quint8", "QUInt8", 1),
 }
+
+
+def _declare_packed(name: str) -> dtype:
+    kind = "float" if name.startswith("float") else "unsigned" if name.startswith("uint") else "signed"
+    new = _declare(name, name, name.capitalize(), f"c10::{name}", None, 2 if name == "bits16" else 1, kind)
+    if name.startswith("bit"):
+        object.__delattr__(new, "is_signed")
+    return DTYPES.pop(name)
+
+
+# Several numbers in a byte, or bits without a meaning: named in tables of dtypes, and no tensor has one.
+PACKED = {
+    name: _declare_packed(name)
+    for name in (
+        "float4_e2m1fn_x2",
+        *("bit", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16"),
+        *(f"{kind}{bits}" for kind in ("int", "uint") for bits in range(1, 8)),
+    )
+}
 # Named with an underscore, and the aliases kept in a table, because here `bool`, `int` and `float` are Python's own.
 bool_ = _declare("bool", "b8", "Bool", "bool", np.bool_, 1, "unsigned")
 
@@ -180,7 +205,7 @@ _COMPLEX_OF = {
 
 def by_name(name: str) -> dtype:
     """The dtype called `name` ("float32", "long", ...); KeyError when there is none."""
-    return DTYPES.get(name) or QUANTIZED.get(name) or ALIASES[name]
+    return DTYPES.get(name) or QUANTIZED.get(name) or PACKED.get(name) or ALIASES[name]
 
 
 # ---------------------------------------------------------------- NumPy

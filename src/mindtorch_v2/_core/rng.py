@@ -112,6 +112,14 @@ class Generator:
         self._start(seed)
         return seed
 
+    def get_offset(self) -> int:
+        """RuntimeError: the CPU's generator counts no draws."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        """RuntimeError: the CPU's generator counts no draws."""
+        raise RuntimeError("CPU Generator does not use offset")
+
     def initial_seed(self) -> int:
         """The seed that was set last."""
         return self._seed

@@ -136,7 +136,7 @@ class Facts(TypedDict, total=False):
     aliases: tuple[str, ...]
     # Orders in which torch still takes the arguments by position, with a warning: "self alpha other" of add.
     deprecated: tuple[str, ...]
-    autocast: Autocast | None
+    autocast: Autocast | dtype | None
     batching: Batching | None
     # How the result lies in memory.
     layout: Layout | None

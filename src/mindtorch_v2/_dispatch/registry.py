@@ -9,7 +9,6 @@ from typing import Any, Unpack
 
 from . import observer
 from .facts import (
-    Autocast,
     Batching,
     ComplexError,
     Facts,
@@ -103,7 +102,7 @@ class OpSpec:
 
     # See `Facts`.
     aliases: tuple[str, ...]
-    autocast: Autocast | None
+    autocast: Any  # Autocast, a dtype, or None
     batching: Batching | None
     checks_overlap: Overlap | None
     complex_error: ComplexError | None

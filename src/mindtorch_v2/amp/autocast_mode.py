@@ -76,6 +76,8 @@ class _Casting(interception.Mode):
             return self.dtypes["cpu"]
         if op.autocast is Autocast.FLOAT32:
             return dt.float32
+        if isinstance(op.autocast, dt.dtype):  # what `torch.library.register_autocast` said
+            return op.autocast
         return _widest(args, self.dtypes["cpu"]) if op.autocast is Autocast.WIDEST else None
 
 
@@ -217,6 +219,46 @@ def get_autocast_gpu_dtype() -> dt.dtype:
 def set_autocast_gpu_dtype(dtype: dt.dtype) -> None:
     """Choose the lower precision on CUDA devices."""
     set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_xla_enabled() -> bool:
+    """Whether autocast is on for XLA devices."""
+    return is_autocast_enabled("xla")
+
+
+def set_autocast_xla_enabled(enabled: bool) -> None:
+    """Switch autocast for XLA devices."""
+    set_autocast_enabled("xla", enabled)
+
+
+def get_autocast_xla_dtype() -> dt.dtype:
+    """The lower precision on XLA devices."""
+    return get_autocast_dtype("xla")
+
+
+def set_autocast_xla_dtype(dtype: dt.dtype) -> None:
+    """Choose the lower precision on XLA devices."""
+    set_autocast_dtype("xla", dtype)
+
+
+def is_autocast_ipu_enabled() -> bool:
+    """Whether autocast is on for IPU devices."""
+    return is_autocast_enabled("ipu")
+
+
+def set_autocast_ipu_enabled(enabled: bool) -> None:
+    """Switch autocast for IPU devices."""
+    set_autocast_enabled("ipu", enabled)
+
+
+def get_autocast_ipu_dtype() -> dt.dtype:
+    """The lower precision on IPU devices."""
+    return get_autocast_dtype("ipu")
+
+
+def set_autocast_ipu_dtype(dtype: dt.dtype) -> None:
+    """Choose the lower precision on IPU devices."""
+    set_autocast_dtype("ipu", dtype)
 
 
 # ---------------------------------------------------------------- the context manager

@@ -15,6 +15,7 @@ from .._autograd.gradcheck import (
     numerical_jacobians,
 )
 from .._core.tensor import Tensor
+from .._lazy_imports import lazy_exports as _lazy_exports
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -79,3 +80,6 @@ def get_analytical_jacobian(
             "outputs."
         )
     return analytical_jacobians(list(_iter_tensors(inputs, True)), output, nondet_tol)
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -16,6 +16,7 @@ from .._autograd.nodes.saved_hooks import (
     save_on_cpu,
     saved_tensors_hooks,
 )
+from .._lazy_imports import lazy_exports as _lazy_exports
 
 
 class _NodeKind(type):
@@ -68,3 +69,5 @@ __all__ = [
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

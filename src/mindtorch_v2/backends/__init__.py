@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from .._lazy_imports import lazy_exports as _lazy_exports
 from . import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized
 
 __all__ = ["cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized"]
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .._core.restoring import Actions, restoring
+from .._lazy_imports import lazy_exports as _lazy_exports
 from .._ops.nn.attention import ALLOWED as _ATTENTION
 
 
@@ -55,3 +56,6 @@ def sdp_kernel(
     )
     undo.append(partial(_ATTENTION.update, dict(_ATTENTION)))
     _ATTENTION.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._lazy_imports import lazy_exports as _lazy_exports
 from ._flags import absent_backend
 
 absent_backend(globals())
@@ -15,3 +16,6 @@ def is_built() -> bool:
 def is_macos_or_newer(major: int, minor: int) -> bool:
     """Whether this is macOS of at least some version: MPS is not there, so it does not matter."""
     return False
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

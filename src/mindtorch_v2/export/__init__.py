@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from .._lazy_imports import lazy_exports as _lazy_exports
 from ..utils._pytree import register_dataclass as _register
 
 __all__ = ["Dim", "ExportedProgram", "export", "load", "register_dataclass", "save"]
@@ -52,3 +53,6 @@ def load(*args: Any, **kwargs: Any) -> NoReturn:
 def register_dataclass(cls: type, *, serialized_type_name: str | None = None) -> None:
     """Make a dataclass a node of trees, so that functions of trees look inside of it."""
     _register(cls, serialized_type_name=serialized_type_name)
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

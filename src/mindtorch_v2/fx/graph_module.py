@@ -12,6 +12,7 @@ from typing import Any
 from .. import nn
 from .._core.files import write_whole
 from .._core.tensor import Tensor
+from .._lazy_imports import lazy_exports as _lazy_exports
 from .graph import Graph, PythonCode
 from .node import _get_qualified_name, _package, map_aggregate, map_arg
 
@@ -299,3 +300,6 @@ def _rebuild(body: dict[str, Any], data: list[tuple[Any, ...]]) -> GraphModule:
         called = _function(target) if isinstance(target, _FunctionName) else target
         nodes[name] = graph.create_node(op, called, resolved(args), resolved(kwargs), name, kind)
     return reduce_graph_module(body, graph)
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -13,6 +13,7 @@ from .._core.dtype import dtype as DType
 from .._core.memory_format import layout, memory_format
 from .._core.size import Size
 from .._core.tensor import Tensor
+from .._lazy_imports import lazy_exports as _lazy_exports
 from .graph import OPERATORS, REFLECTED, Graph
 from .node import Argument, Node, Target, map_aggregate
 
@@ -270,3 +271,6 @@ class ParameterProxy(Proxy):
 
     def nelement(self) -> int:
         return self.param.nelement()
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -6,8 +6,9 @@ import builtins
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from .._lazy_imports import lazy_exports as _lazy_exports
 from ..futures import Future
 from ..nn.modules.module import Module
 from ..nn.parameter import is_lazy
@@ -35,6 +36,20 @@ __all__ = [
     "unused",
     "wait",
 ]
+
+
+class Error(Exception):
+    """An error of a TorchScript program: there are none, so that it never comes."""
+
+
+JITException = Error
+
+
+class Attribute(NamedTuple):
+    """A value of a module and the type that TorchScript would give it; here the module has this pair."""
+
+    value: Any
+    type: Any
 
 
 class TracerWarning(Warning):
@@ -265,3 +280,6 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
         "torch.jit.load: TorchScript archives cannot be read: save a state_dict() where PyTorch is installed. "
         "See docs/compatibility.md"
     )
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

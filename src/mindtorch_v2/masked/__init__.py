@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._lazy_imports import lazy_exports as _lazy_exports
 from ._ops import (
     amax,
     amin,
@@ -45,3 +46,5 @@ __all__ = [
     "sum",
     "var",
 ]
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from .._lazy_imports import lazy_exports as _lazy_exports
 from . import attention, common_types, functional, grad, init, modules, parallel, parameter, quantized, utils
 from ._factory_kwargs import factory_kwargs
 from .modules import *  # noqa: F403
@@ -27,3 +30,6 @@ __all__ = [
     "utils",
 ]
 __all__ += modules.__all__
+
+if not TYPE_CHECKING:  # so that type checkers tell of names that are not there
+    __getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._dispatch.registry import aten
+from .._lazy_imports import lazy_exports as _lazy_exports
 from ..overrides import (
     handle_torch_function,
     has_torch_function,
@@ -67,3 +68,5 @@ globals().update({name: getattr(aten, op) for name, op in _OPS.items()})
 for _function in tuple(globals().values()):
     if getattr(_function, "__module__", "").startswith(f"{__package__}._functional."):
         _function.__module__ = __name__
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

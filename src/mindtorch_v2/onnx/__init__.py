@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from .._lazy_imports import lazy_exports as _lazy_exports
 from ..version import __version__
 from . import operators, symbolic_helper
 
@@ -44,3 +45,6 @@ def export(*args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedError(
         "torch.onnx.export: save the state_dict(), and export it where PyTorch is installed. See docs/compatibility.md"
     )
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -161,3 +161,30 @@ def test_an_op_may_return_a_number_beside_a_tensor():
     result, number = sin_and_two(x)
     result.backward()
     assert number == 2 and x.grad == torch.tensor(0.5).cos()
+
+
+def test_autocast_of_an_op_from_outside():
+    seen = []
+
+    @torch.library.custom_op("test_library::twice_cast", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        seen.append(torch.is_autocast_enabled("cpu"))
+        return x * 2
+
+    torch.library.register_autocast("test_library::twice_cast", "cpu", torch.float16)
+    x = torch.ones(3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert twice(x).dtype is torch.ops.test_library.twice_cast(x).dtype is torch.float16
+    assert twice(x).dtype is torch.float32
+    assert seen == [False, False, False]
+    with pytest.raises(RuntimeError, match="at start of device string: nowhere$"):
+        torch.library.register_autocast("test_library::twice_cast", "nowhere", torch.float16)
+
+
+def test_impl_abstract_is_the_old_name_of_register_fake():
+    @torch.library.custom_op("test_library::shaped", mutates_args=())
+    def shaped(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    torch.library.impl_abstract("test_library::shaped", lambda x: x.new_empty(x.shape))
+    assert shaped(torch.ones(2, 3, device="meta")).shape == (2, 3)

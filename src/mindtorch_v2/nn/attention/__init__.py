@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..._core.restoring import Actions, restoring
+from ..._lazy_imports import lazy_exports as _lazy_exports
 from ...backends import cuda
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
@@ -55,3 +56,6 @@ def sdpa_kernel(undo: Actions, backends: Any, set_priority: bool = False) -> Non
         raise NotImplementedError("sdpa_kernel(set_priority=True): kernels are tried in one fixed order")
     undo.append(partial(_allow, _cur_sdpa_kernel_backends()))
     _allow(backends if isinstance(backends, list) else [backends])
+
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

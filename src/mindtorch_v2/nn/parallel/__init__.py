@@ -13,4 +13,6 @@ if TYPE_CHECKING:
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
 
 # Most programs run in one process: the rooms for several are loaded when they are asked for.
-__getattr__, __dir__ = _lazy_exports(__name__, ("distributed",), {".distributed": ("DistributedDataParallel",)})
+__getattr__, __dir__ = _lazy_exports(
+    __name__, ("distributed",), {".distributed": ("DistributedDataParallel",), ".scatter_gather": ("gather", "scatter")}
+)

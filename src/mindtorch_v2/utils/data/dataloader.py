@@ -18,6 +18,7 @@ from ._utils import worker
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import make_fetcher
 from ._utils.pin_memory import pin_memory as pinned
+from ._utils.worker import get_worker_info as get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 

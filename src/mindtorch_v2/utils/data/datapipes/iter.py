@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
 
 from .... import _surface as torch
+from ...._lazy_imports import lazy_exports as _lazy_exports
 from .._utils.collate import default_collate
 from .datapipe import DataChunk, IterDataPipe, functional_datapipe
 
@@ -377,3 +378,5 @@ Multiplexer = MultiplexerIterDataPipe
 Shuffler = ShufflerIterDataPipe
 UnBatcher = UnBatcherIterDataPipe
 Zipper = ZipperIterDataPipe
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from ...._lazy_imports import lazy_exports as _lazy_exports
 from .datapipe import MapDataPipe, functional_datapipe
 
 __all__ = ["Concater", "Mapper", "SequenceWrapper", "Zipper"]
@@ -80,3 +81,5 @@ Concater = ConcaterMapDataPipe
 Mapper = MapperMapDataPipe
 SequenceWrapper = SequenceWrapperMapDataPipe
 Zipper = ZipperMapDataPipe
+
+__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

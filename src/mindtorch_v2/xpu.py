@@ -1,7 +1,0 @@
-"""torch.xpu: never available here, and it says so."""
-
-from __future__ import annotations
-
-from ._absent_device import absent
-
-globals().update(absent("XPU"))
