@@ -219,7 +219,7 @@ def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     return hspmm(mat1, mat2)
 
 
-def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def sspaddmm(input: Any, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)`, of a sparse `input` and `mat1`, as a sparse matrix that is not coalesced."""
     rows, values = _rows_of_product(mat1, mat2)
     width = mat2.shape[1]
@@ -230,7 +230,7 @@ def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha:
     return sparse_coo_tensor(indices, entries, (mat1.shape[0], width))
 
 
-def smm(input: Tensor, mat: Tensor) -> Tensor:
+def smm(input: Any, mat: Tensor) -> Tensor:
     """The product of a sparse and a dense matrix as a sparse matrix."""
     size = (input.shape[0], mat.shape[1])
     empty = sparse_coo_tensor(input._indices()[:, :0], input._values()[:0], size)

@@ -67,7 +67,10 @@ class Linear(_RoundedWeight, linear.Linear):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
-        """A layer with the parameters of an nn.Linear that has a `qconfig`."""
+        """A layer with the parameters of an nn.Linear that has a `qconfig`.
+
+        `use_precomputed_fake_quant` is an option of quantized layers: torch's layers for training do not read it either.
+        """
         cls._check(mod)
         made: Linear = cls(mod.in_features, mod.out_features, mod.bias is not None, mod.qconfig)._take(mod)
         return made

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import _surface as _torch
-from .._core import dtype as dt
-from .._core.size import Size
-from .._dispatch.registry import aten
-from . import constraints
-from ._combining_transforms import Transform
-from ._elementwise_transforms import clipped_sigmoid
-from .utils import tril_matrix_to_vec, vec_to_tril_matrix
+from ... import _surface as _torch
+from ..._core import dtype as dt
+from ..._core.size import Size
+from ..._dispatch.registry import aten
+from .. import constraints
+from ..utils import tril_matrix_to_vec, vec_to_tril_matrix
+from ._combining import Transform
+from ._elementwise import clipped_sigmoid
 
 torch: Any = _torch
 

@@ -8,10 +8,10 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from .. import _surface as _torch
-from .._core.size import Size
-from . import constraints
-from .utils import _sum_rightmost, lazy_property
+from ... import _surface as _torch
+from ..._core.size import Size
+from .. import constraints
+from ..utils import _sum_rightmost, lazy_property
 
 torch: Any = _torch
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import _surface as _torch
-from .._core import dtype as dt
-from .._core.tensor import Tensor
-from .._dispatch.registry import aten
-from . import constraints
-from ._combining_transforms import Transform
-from .utils import broadcast_all, lazy_property
+from ... import _surface as _torch
+from ..._core import dtype as dt
+from ..._core.tensor import Tensor
+from ..._dispatch.registry import aten
+from .. import constraints
+from ..utils import broadcast_all, lazy_property
+from ._combining import Transform
 
 torch: Any = _torch
 

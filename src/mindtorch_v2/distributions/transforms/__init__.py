@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._combining_transforms import (
+from ._combining import (
     CatTransform,
     ComposeTransform,
     IndependentTransform,
@@ -12,7 +12,7 @@ from ._combining_transforms import (
     _InverseTransform,
     identity_transform,
 )
-from ._elementwise_transforms import (
+from ._elementwise import (
     AbsTransform,
     AffineTransform,
     CumulativeDistributionTransform,
@@ -22,7 +22,7 @@ from ._elementwise_transforms import (
     SoftplusTransform,
     TanhTransform,
 )
-from ._vector_transforms import (
+from ._vector import (
     CorrCholeskyTransform,
     LowerCholeskyTransform,
     PositiveDefiniteTransform,
