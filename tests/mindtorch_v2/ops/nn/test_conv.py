@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._ops.nn.convolution import _blocks
 from mindtorch_v2._ops.nn.convolution import _kernels as kernels
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -38,6 +39,13 @@ SETTINGS = [
     ((2, 9, 18, 9), (40, 40), (3, 3), (1, 1), (1, 1), (1, 1)),
     ((2, 9, 9, 9), (80, 80), (3, 3), (2, 2), (1, 0), (1, 1)),
     ((3, 10, 5, 5), (90, 30), (5, 4), (1, 1), (0, 2), (1, 1)),
+    # One kernel per channel of a wide image: tiles of rows, whole ones and a rest, in one block and several.
+    ((2, 6, 6, 6), (10, 25), (3, 3), (1, 1), (1, 1), (1, 1)),
+    ((3, 4, 4, 4), (8, 60), (3, 2), (2, 3), (4, 2), (1, 1)),
+    ((2, 5, 5, 5), (3, 40), (3, 4), (1, 1), (0, 9), (1, 1)),
+    ((5, 30, 30, 30), (41, 40), (2, 3), (1, 1), (0, 1), (1, 1)),
+    ((2, 3, 3, 3), (30, 30), (1, 1), (1, 1), (0, 0), (1, 1)),
+    ((2, 3, 3, 3), (30, 30), (3, 3), (1, 1), (2, 2), (2, 2)),
     # One long kernel per channel: banded matrices, in one tile and several.
     ((2, 3, 3, 3), (4, 90), (2, 17), (1, 1), (1, 3), (1, 1)),
     ((3, 2, 2, 2), (300,), (20,), (3,), (5,), (2,)),
@@ -86,18 +94,18 @@ def test_a_block_is_bounded_however_large_the_batch():
     for groups in (1, 2, 8):
         images = np.zeros((512, 8, 16, 16), np.float32)
         geometry = kernels._Geometry(images, groups, (3, 3), (16, 16), (1, 1), (1, 1), (1, 1))
-        assert max(geometry.columns(block).size for block in geometry.blocks) <= kernels._LARGEST
+        assert max(geometry.columns(block).size for block in geometry.blocks) <= _blocks._LARGEST
 
 
 def test_a_large_image_is_taken_in_several_blocks_of_rows(monkeypatch):
-    monkeypatch.setattr(kernels, "_SMALLEST", 500)
-    monkeypatch.setattr(kernels, "_LARGEST", 500)  # fewer elements than the columns of an image have
+    monkeypatch.setattr(_blocks, "_SMALLEST", 500)
+    monkeypatch.setattr(_blocks, "_LARGEST", 500)  # fewer elements than the columns of an image have
     x, w = torch.randn(2, 4, 9, 7).double(), torch.randn(6, 2, 3, 2).double()
     for options in ({"padding": (1, 0)}, {"stride": (2, 1), "padding": (2, 1), "dilation": (2, 1)}, {"padding": (3, 1)}):
         options = {"stride": 1, "padding": 0, "dilation": 1, "groups": 2, **options}
         with monkeypatch.context() as whole:
-            whole.setattr(kernels, "_SMALLEST", 1 << 20)
-            whole.setattr(kernels, "_LARGEST", 1 << 20)
+            whole.setattr(_blocks, "_SMALLEST", 1 << 20)
+            whole.setattr(_blocks, "_LARGEST", 1 << 20)
             expected = _conv_with_gradients(x, w, options)
         for part, reference in zip(_conv_with_gradients(x, w, options), expected, strict=True):
             torch.testing.assert_close(part, reference)
@@ -119,6 +127,15 @@ def test_short_kernels_over_narrow_outputs_agree_with_columns(monkeypatch):
             expected = _conv_with_gradients(x, w, options)
         for part, reference in zip(banded, expected, strict=True):
             torch.testing.assert_close(part, reference)
+
+
+def test_infinite_numbers_stay_in_their_windows():
+    x, w = torch.randn(2, 3, 9, 30), torch.ones(3, 1, 3, 3)
+    x[0, 1, 4, 12] = float("inf")
+    result = torch.nn.functional.conv2d(x, w, padding=1, groups=3)
+    where = [tuple(place) for place in result.isinf().nonzero().tolist()]
+    assert where == [(0, 1, row, column) for row in (3, 4, 5) for column in (11, 12, 13)]
+    assert not result.isnan().any()
 
 
 def test_named_padding_keeps_the_size():

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from threading import get_ident
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,14 +18,10 @@ from ...._core import parallel
 from ...._core.strides import windowed
 from ..._support.split_products import matmul
 from .._windows import Ints, offsets, output_size
-from . import _banded
+from . import _banded, _tiled
+from ._blocks import Block, blocks_of, slices_of
 from ._small_products import multiply, multiply_transposed
 
-# The work is split into so many blocks, but their columns have no fewer and no more elements than these: 1 to 4 MB of float32.
-# Few long calls of NumPy are what threads can share; smaller blocks, though they fit into a core's cache, take longer.
-_BLOCKS = 4
-_SMALLEST = 1 << 18
-_LARGEST = 1 << 20
 # The largest ratio of computed to used elements that longer runs may cost.
 _MOST_WASTE = 1.5
 # The weight's gradient is added up in at most so many parts, each by one thread.
@@ -51,39 +46,6 @@ def _tail(kernel: Ints, padded: Ints, dilation: Ints) -> int:
     return sum((k - 1) * s * d for k, s, d in zip(kernel[1:], _steps(padded)[1:], dilation[1:], strict=True))
 
 
-class _Block(NamedTuple):
-    """What is worked on together: some groups of some samples, and of their output some rows (of the first spatial dim)."""
-
-    groups: slice
-    samples: slice
-    rows: slice
-
-    def channels(self, per_group: int) -> slice:
-        """The channels of its groups."""
-        return slice(self.groups.start * per_group, self.groups.stop * per_group)
-
-
-def _parts(count: int, step: int) -> list[slice]:
-    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
-
-
-def _blocks(batch: int, groups: int, rows: int, row_elements: int) -> list[_Block]:
-    """Blocks of nearly equal size; `row_elements` is the size of the columns of a row of a group of one sample."""
-    whole = max(rows * row_elements, 1)
-    size = min(_LARGEST, max(_SMALLEST, -(-batch * groups * whole // _BLOCKS)))
-    pairs = max(1, size // whole)
-    # Samples first: they make the rows of a product longer.
-    samples = min(batch, pairs)
-    group_count = max(1, min(groups, pairs // samples))
-    row_step = -(-rows // max(1, round(whole / size)))
-    return [
-        _Block(group, some, part)
-        for group in _parts(groups, group_count)
-        for some in _parts(batch, samples)
-        for part in _parts(rows, row_step)
-    ]
-
-
 class _Geometry:
     """The windows of a convolution, and how blocks of them become columns."""
 
@@ -98,11 +60,11 @@ class _Geometry:
         # A row of the output as it is computed, and as it is used.
         self.row = self.padded[1:] if self.runs else out[1:]
         elements = self.per_group * math.prod(kernel) * math.prod(self.row)
-        self.blocks = _blocks(len(input), groups, out[0], elements)
+        self.blocks = blocks_of(len(input), groups, out[0], elements)
         self._inner = [slice(p, p + n) for n, p in zip(input.shape[3:], padding[1:], strict=True)]
         self._by_thread: dict[Ints, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
-    def windows(self, block: _Block) -> tuple[np.ndarray, np.ndarray]:
+    def windows(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
         """The windows of a block, (channels, kernel ..., samples, rows ...), as a view, and an array that has room for them.
 
         The next call on the same thread overwrites both.
@@ -122,7 +84,7 @@ class _Geometry:
             slab[(slice(None), slice(None), slice(first - top, last - top), *self._inner)] = part.swapaxes(0, 1)
         return windows, columns
 
-    def columns(self, block: _Block) -> np.ndarray:
+    def columns(self, block: Block) -> np.ndarray:
         """The windows of a block as columns: (groups, channels of a group * kernel, samples * rows).
 
         The next call on the same thread overwrites them.
@@ -155,7 +117,7 @@ class _Geometry:
         self._by_thread[key] = buffers
         return buffers
 
-    def crop(self, product: np.ndarray, block: _Block) -> np.ndarray:
+    def crop(self, product: np.ndarray, block: Block) -> np.ndarray:
         """A (samples, channels, rows, ...) view of a product of each group with the columns of a block."""
         samples, number = block.samples.stop - block.samples.start, block.rows.stop - block.rows.start
         rows = product.reshape(product.shape[0] * product.shape[1], samples, number, *self.row)
@@ -198,6 +160,9 @@ def forward(
         return output
     if _banded.is_banded(weight.shape, groups, out):
         _banded.forward(input, weight, stride, padding, dilation, output)
+        return output if shift is None else np.add(output, shift, output)
+    is_tiled = _tiled.is_tiled(weight.shape, groups, out, dilation, input.dtype)
+    if is_tiled and _tiled.forward(input, weight, stride, padding, output):
         return output if shift is None else np.add(output, shift, output)
     if _is_pointwise(kernel, padding):
         points = _strided_points(input, stride, out)
@@ -250,7 +215,7 @@ def weight_grad(
     # Each part has a sum as large as the weight, so that few windows make few parts.
     elements = math.prod(weight_shape[1:]) * len(grad) * math.prod(grad.shape[2:])
     most = max(1, min(_PARTS, elements // (4 * math.prod(weight_shape))))
-    parts = _parts(len(geometry.blocks), -(-len(geometry.blocks) // most))
+    parts = slices_of(len(geometry.blocks), -(-len(geometry.blocks) // most))
     # Transposed: a product of columns with a few channels takes half the time of one of few channels with columns, 0.6 of it
     # with 32 channels.
     totals = np.zeros((len(parts), groups, math.prod(weight_shape[1:]), per_group), input.dtype)
@@ -334,7 +299,7 @@ def _scattered(
     rows = (out[0], *padded[1:]) if runs else out
     channels, count = shape[1] // groups, len(weight) // groups
     row = math.prod(rows[1:])
-    blocks = _blocks(len(grad), groups, out[0], channels * math.prod(kernel) * row)
+    blocks = blocks_of(len(grad), groups, out[0], channels * math.prod(kernel) * row)
     # The parts of a sample's rows are added to the same place, so that one thread takes them all.
     tasks = [list(some) for _, some in itertools.groupby(blocks, lambda block: (block.groups.start, block.samples.start))]
     weights = weight.reshape(groups, count, -1).swapaxes(1, 2)
