@@ -11,6 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 
+from . import _refused_distributed
 from ._lazy_imports import lazy_exports
 
 
@@ -200,6 +201,15 @@ MODULES = {
         },
     ),
     "cuda.streams": Refused(_CUDA, home="cuda", same="Event ExternalStream Stream"),
+    "distributed.autograd": Refused(
+        "no gradient passes through functions of other processes. Use torch.distributed.nn.functional",
+        classes="context",
+        values={"is_available": lambda: False},
+    ),
+    "distributed.tensor.device_mesh": Refused(
+        "torch.distributed.device_mesh has it", home="distributed.device_mesh", same="DeviceMesh init_device_mesh"
+    ),
+    **{path: Refused(*names) for path, names in _refused_distributed.MODULES.items()},
     "export.dynamic_shapes": Refused(_PROGRAM, "refine_dynamic_shapes_from_suggested_fixes", home="export", same="Dim"),
     "export.exported_program": Refused(
         _PROGRAM, "default_decompositions", "ModuleCallEntry ModuleCallSignature", "export", "ExportedProgram"

@@ -198,10 +198,91 @@ def checkpoint(torch: Any, dist: Any, rank: int) -> Any:
     return [state["epoch"], same, sorted(whole), [_numbers(each) for each in plain.parameters()]]
 
 
+def functional_in_place(torch: Any, dist: Any, rank: int) -> Any:
+    functional = _module(torch, "distributed._functional_collectives")
+    x, group = torch.arange(4.0) + rank, dist.group.WORLD
+    answers = [_numbers(functional.all_reduce_inplace(x.clone(), "sum", group))]
+    answers.append(_numbers(functional.all_gather_tensor_inplace(torch.zeros(8), x, group)))
+    answers.append(_numbers(functional.reduce_scatter_tensor_inplace(torch.zeros(2), x, "sum", group)))
+    answers.append(_numbers(functional.all_to_all_inplace(torch.zeros(4), x, group=group)))
+    answers += [_numbers(each) for each in functional.all_gather_inplace([torch.zeros(4), torch.zeros(4)], x, group)]
+    answers.append(_numbers(functional.all_gather_single(x, 0, group)))
+    answers.append(_numbers(functional.reduce_scatter_single(x, "sum", 0, group)))
+    try:
+        functional.all_reduce_inplace(x, "sum", group, async_op=True)
+    except AssertionError as error:
+        answers.append(str(error))
+    return answers
+
+
+def averaged(torch: Any, dist: Any, rank: int) -> Any:
+    """Post-local SGD: gradients of all processes at first, then each its own, with means of parameters every second step."""
+    hooks = _module(torch, "distributed.algorithms.ddp_comm_hooks")
+    hook = _module(torch, "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook")
+    averagers = _module(torch, "distributed.algorithms.model_averaging.averagers")
+    optim = _module(torch, "distributed.optim")
+    answers = []
+    alone = [dist.new_group([0]), dist.new_group([1])][rank]
+    for options in ((alone,), (dist.group.WORLD,), (alone, False)):
+        net = torch.nn.parallel.DistributedDataParallel(_net(torch))
+        subgroup, *more = options
+        net.register_comm_hook(hook.PostLocalSGDState(None, subgroup, 2, *more), hook.post_localSGD_hook)
+        averager = averagers.PeriodicModelAverager(period=2, warmup_steps=2)
+        optimizer = optim.PostLocalSGDOptimizer(torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9), averager)
+        for at in range(6):
+            optimizer.zero_grad()
+            net(_batch(torch, rank, at)).square().sum().backward()
+            optimizer.step()
+            answers.append(_numbers(next(net.parameters())))
+        state = optimizer.state_dict()
+        answers += [state["step"], sorted(state)]
+        averager.step = 0
+        optimizer.load_state_dict(state)
+        answers.append(averager.step)
+    net = torch.nn.parallel.DistributedDataParallel(_net(torch))
+    net.register_comm_hook(None, _module(torch, "distributed.algorithms.ddp_comm_hooks.debugging_hooks").noop_hook)
+    net(_batch(torch, rank)).sum().backward()
+    assert hooks.DDPCommHookType
+    answers.append(_numbers(next(net.parameters()).grad))
+    for wrong in ((0,), (2, -1)):
+        try:
+            averagers.PeriodicModelAverager(*wrong)
+        except ValueError as error:
+            answers.append(str(error))
+    return answers
+
+
+def results_or_errors(torch: Any, dist: Any, rank: int) -> Any:
+    """collective_utils: what a function gives or raises in one process, in both."""
+    utils = _module(torch, "distributed.collective_utils")
+
+    def fails_in_one() -> int:
+        if rank:
+            raise ValueError("no")
+        return 4
+
+    answers: list[Any] = []
+    for call in (
+        lambda: utils.broadcast(lambda: [rank, "told"], rank=1, pg=dist.group.WORLD),
+        lambda: utils.broadcast(fails_in_one, rank=1, stage_name="reading", pg=dist.group.WORLD),
+        lambda: utils.broadcast(3, success=False),
+        lambda: utils.broadcast(fails_in_one),
+        lambda: utils.all_gather(lambda: rank * 2, "a stage", pg=dist.group.WORLD),
+        lambda: utils.all_gather(rank, pg=dist.group.WORLD),
+        lambda: utils.all_gather_object_enforce_type(dist.group.WORLD, [None, None], 1 if rank else "one"),
+    ):
+        try:
+            answers.append(call())
+        except (AssertionError, RuntimeError, TypeError) as error:
+            answers.append(f"{type(error).__name__}: {error}")
+    return answers
+
+
 PROGRAMS: dict[str, Program] = {
     program.__name__: program
     for program in (
         mesh, functional, differentiable, sampler, join, sync_batch_norm, zero, power_sgd, fully_sharded, checkpoint,
+        functional_in_place, averaged, results_or_errors,
     )
 }  # fmt: skip
 

@@ -11,23 +11,36 @@ from .. import _surface as torch
 from .._autograd.function import Function
 from .._core.tensor import Tensor
 from . import _collectives as c10d
+from ._absent import absent_class
 from ._groups import get_rank, get_world_size, group_or_default, world
 from ._reduce_ops import ReduceOp
 from .device_mesh import DeviceMesh
 
 __all__ = [
+    "AsyncCollectiveTensor",
+    "all_gather_inplace",
     "all_gather_into_tensor_coalesced",
+    "all_gather_single",
+    "all_gather_single_autograd",
+    "all_gather_single_coalesced",
     "all_gather_tensor",
     "all_gather_tensor_autograd",
+    "all_gather_tensor_inplace",
     "all_reduce",
     "all_reduce_coalesced",
+    "all_reduce_inplace",
+    "all_to_all_inplace",
     "all_to_all_single",
     "all_to_all_single_autograd",
     "broadcast",
     "permute_tensor",
+    "reduce_scatter_single",
+    "reduce_scatter_single_autograd",
+    "reduce_scatter_single_coalesced",
     "reduce_scatter_tensor",
     "reduce_scatter_tensor_autograd",
     "reduce_scatter_tensor_coalesced",
+    "reduce_scatter_tensor_inplace",
     "wait_tensor",
 ]
 
@@ -203,3 +216,69 @@ def all_to_all_single_autograd(
 ) -> Tensor:
     """all_to_all_single with a derivative."""
     return _AllToAll.apply(self, output_split_sizes, input_split_sizes, _group(group))  # type: ignore[no-any-return]
+
+
+# Their names since the collectives of distributed_c10d are called so.
+all_gather_single, all_gather_single_autograd = all_gather_tensor, all_gather_tensor_autograd
+all_gather_single_coalesced = all_gather_into_tensor_coalesced
+reduce_scatter_single, reduce_scatter_single_autograd = reduce_scatter_tensor, reduce_scatter_tensor_autograd
+reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+AsyncCollectiveTensor = absent_class(__name__, "AsyncCollectiveTensor")  # tensors are ready when a function returns
+
+
+def _not_async(async_op: bool) -> None:
+    if async_op:
+        raise AssertionError("Can't remap async version of inplace op to functional collective")
+
+
+def all_gather_tensor_inplace(
+    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False, tag: str = "", gather_dim: int = 0
+) -> Tensor:
+    """all_gather_tensor into a tensor."""
+    _not_async(async_op)
+    return output_tensor.copy_(all_gather_tensor(input_tensor, gather_dim, group))
+
+
+def reduce_scatter_tensor_inplace(
+    output: Tensor,
+    input: Tensor,
+    op: str = "sum",
+    group: Any = None,
+    async_op: bool = False,
+    scatter_dim: int = 0,
+    tag: str = "",
+) -> Tensor:
+    """reduce_scatter_tensor into a tensor."""
+    _not_async(async_op)
+    return output.copy_(reduce_scatter_tensor(input, op, scatter_dim, group))
+
+
+def all_reduce_inplace(tensor: Tensor, op: str = "sum", group: Any = None, async_op: bool = False, tag: str = "") -> Tensor:
+    """all_reduce into the tensor itself."""
+    _not_async(async_op)
+    return tensor.copy_(all_reduce(tensor, op, group))
+
+
+def all_to_all_inplace(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    tag: str = "",
+) -> Tensor:
+    """all_to_all_single into a tensor."""
+    _not_async(async_op)
+    return output.copy_(all_to_all_single(input, output_split_sizes, input_split_sizes, group))
+
+
+def all_gather_inplace(
+    tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False, tag: str = ""
+) -> list[Tensor]:
+    """All processes' tensors, into those of a list."""
+    _not_async(async_op)
+    whole = all_gather_tensor(tensor, 0, group)
+    for target, part in zip(tensor_list, whole.split([each.size(0) for each in tensor_list]), strict=True):
+        target.copy_(part)
+    return tensor_list

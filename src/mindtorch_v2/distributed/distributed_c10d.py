@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NewType
+
 from . import _groups
+from ._absent import absent_class, absent_function
 from ._backends import (
     Backend,
     BackendConfig,
@@ -34,6 +37,7 @@ from ._collectives import (
     scatter,
     supports_complex,
 )
+from ._debugging import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from ._groups import (
     GroupMember,
     destroy_process_group,
@@ -71,13 +75,25 @@ from ._work import Work
 from .constants import default_pg_timeout
 
 __all__ = [
+    "AllToAllOptions",
+    "AllreduceCoalescedOptions",
+    "AllreduceOptions",
     "Backend",
     "BackendConfig",
+    "BarrierOptions",
+    "BroadcastOptions",
+    "DebugLevel",
+    "GatherOptions",
     "GroupMember",
+    "GroupName",
     "P2POp",
     "PrefixStore",
     "ProcessGroup",
+    "ProcessGroupGloo",
     "ReduceOp",
+    "ReduceOptions",
+    "ReduceScatterOptions",
+    "ScatterOptions",
     "Store",
     "Work",
     "all_gather",
@@ -99,6 +115,7 @@ __all__ = [
     "gather_object",
     "get_backend",
     "get_backend_config",
+    "get_debug_level",
     "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",
@@ -123,6 +140,7 @@ __all__ = [
     "new_group",
     "new_subgroups",
     "new_subgroups_by_enumeration",
+    "record_comm",
     "recv",
     "recv_object_list",
     "reduce",
@@ -134,6 +152,9 @@ __all__ = [
     "scatter_object_list",
     "send",
     "send_object_list",
+    "set_debug_level",
+    "set_debug_level_from_env",
+    "shrink_group",
     "split_group",
     "supports_complex",
 ]
@@ -145,6 +166,21 @@ _get_all_pg_configs = _groups.group_configs
 _all_gather_base = all_gather_into_tensor
 _reduce_scatter_base = reduce_scatter_tensor
 reduce_op = ReduceOp  # the name of long ago
+GroupName = NewType("GroupName", str)
+
+# What methods of torch's ProcessGroup take; those here take the reduction, root or timeout itself.
+AllToAllOptions = absent_class(__name__, "AllToAllOptions")
+AllreduceCoalescedOptions = absent_class(__name__, "AllreduceCoalescedOptions")
+AllreduceOptions = absent_class(__name__, "AllreduceOptions")
+BarrierOptions = absent_class(__name__, "BarrierOptions")
+BroadcastOptions = absent_class(__name__, "BroadcastOptions")
+GatherOptions = absent_class(__name__, "GatherOptions")
+ReduceOptions = absent_class(__name__, "ReduceOptions")
+ReduceScatterOptions = absent_class(__name__, "ReduceScatterOptions")
+ScatterOptions = absent_class(__name__, "ScatterOptions")
+ProcessGroupGloo = absent_class(__name__, "ProcessGroupGloo")  # MPI carries what gloo does in torch
+record_comm = absent_function(__name__, "record_comm")
+shrink_group = absent_function(__name__, "shrink_group")
 
 
 def _get_process_group_name(pg: ProcessGroup) -> str:

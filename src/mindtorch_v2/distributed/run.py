@@ -20,7 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .elastic._workers import Output, parse_streams
+from ._absent import absent_function
+from .elastic._streams import parse_streams
+from .elastic._workers import Output
 from .elastic.multiprocessing.errors import record
 from .launcher.api import LaunchConfig, elastic_launch
 
@@ -28,10 +30,13 @@ __all__ = [
     "config_from_args",
     "determine_local_world_size",
     "get_args_parser",
+    "get_rdzv_endpoint",
+    "get_use_env",
     "main",
     "parse_args",
     "parse_min_max_nnodes",
     "run",
+    "run_script_path",
 ]
 
 _log = logging.getLogger(__name__)
@@ -199,6 +204,11 @@ def main(args: Sequence[str] | None = None) -> None:
     """The command."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     run(parse_args(args))
+
+
+get_rdzv_endpoint = absent_function(__name__, "get_rdzv_endpoint")
+get_use_env = absent_function(__name__, "get_use_env")
+run_script_path = absent_function(__name__, "run_script_path")
 
 
 if __name__ == "__main__":

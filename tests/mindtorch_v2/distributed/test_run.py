@@ -13,7 +13,7 @@ import pytest
 
 from mindtorch_v2.distributed import run
 from mindtorch_v2.distributed.elastic._rendezvous import Rendezvous, RendezvousSettings
-from mindtorch_v2.distributed.elastic._workers import parse_streams
+from mindtorch_v2.distributed.elastic._streams import parse_streams
 from mindtorch_v2.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, record
 
 VARIABLES = ["RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "GROUP_WORLD_SIZE"]

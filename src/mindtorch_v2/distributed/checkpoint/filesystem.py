@@ -13,6 +13,7 @@ from typing import Any
 
 from ..._core.files import write_whole
 from ...serialization import load, save
+from .._absent import absent_class
 from .metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
@@ -22,7 +23,7 @@ from .metadata import (
     TensorStorageMetadata,
 )
 
-__all__ = ["FileSystemReader", "FileSystemWriter"]
+__all__ = ["FileSystem", "FileSystemBase", "FileSystemReader", "FileSystemWriter", "SerializationFormat"]
 
 _METADATA = ".metadata"
 _VERSION = 1
@@ -123,3 +124,8 @@ def _decoded(data: dict[str, Any]) -> Metadata:
             entries[name] = BytesStorageMetadata()
     places = {(name, tuple(offsets)): StorageInfo(*where) for name, offsets, *where in data["places"]}
     return Metadata(entries, {name: tuple(path) for name, path in data["paths"].items()}, places)
+
+
+FileSystem = absent_class(__name__, "FileSystem")
+FileSystemBase = absent_class(__name__, "FileSystemBase")
+SerializationFormat = absent_class(__name__, "SerializationFormat")

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["BytesStorageMetadata", "ChunkStorageMetadata", "Metadata", "TensorProperties", "TensorStorageMetadata"]
+from .._absent import absent_class
+
+__all__ = [
+    "BytesStorageMetadata",
+    "ChunkStorageMetadata",
+    "Metadata",
+    "MetadataIndex",
+    "StorageMeta",
+    "TensorProperties",
+    "TensorStorageMetadata",
+]
 
 
 @dataclass
@@ -53,3 +63,7 @@ class Metadata:
     state_dict_metadata: dict[str, TensorStorageMetadata | BytesStorageMetadata]
     planner_data: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # the path in nested dicts, by name
     storage_data: dict[tuple[str, tuple[int, ...]], StorageInfo] = field(default_factory=dict)
+
+
+MetadataIndex = absent_class(__name__, "MetadataIndex")
+StorageMeta = absent_class(__name__, "StorageMeta")

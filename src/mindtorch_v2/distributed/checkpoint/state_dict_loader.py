@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
@@ -12,7 +13,7 @@ from .filesystem import FileSystemReader
 from .metadata import Metadata, TensorStorageMetadata
 from .stateful import Stateful
 
-__all__ = ["load"]
+__all__ = ["load", "load_state_dict"]
 
 
 def load(
@@ -50,6 +51,25 @@ def load(
                 state_dict[key] = states[key]
 
     together("read", is_alone(no_dist), process_group, read)
+
+
+def load_state_dict(
+    state_dict: dict[str, Any],
+    storage_reader: FileSystemReader,
+    process_group: Any = None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner: Any = None,
+) -> None:
+    """`load` under its name of before. Every process reads for itself: `coordinator_rank` must be 0."""
+    if coordinator_rank:
+        raise NotImplementedError("checkpoint.load_state_dict(coordinator_rank=)")
+    warnings.warn(
+        "`load_state_dict` is deprecated and will be removed in future versions. Please use `load` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    load(state_dict, storage_reader=storage_reader, process_group=process_group, no_dist=no_dist, planner=planner)
 
 
 def _fill(reader: FileSystemReader, metadata: Metadata, name: str, tensor: Tensor) -> None:

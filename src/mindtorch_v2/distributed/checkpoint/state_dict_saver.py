@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import enum
 import os
+import warnings
 from concurrent.futures import Future
 from typing import Any
 
 from ..._core.tensor import Tensor
+from .._absent import absent_class
 from ._plan import flat_state, is_alone, part_of, rank_of, states_of, together
 from .filesystem import FileSystemWriter
 from .metadata import BytesStorageMetadata, ChunkStorageMetadata, Metadata, TensorProperties, TensorStorageMetadata
 
-__all__ = ["async_save", "save"]
+__all__ = ["AsyncCheckpointerType", "AsyncSaveResponse", "async_save", "save", "save_state_dict"]
 
 
 def save(
@@ -71,6 +74,34 @@ def save(
                 known.chunks += [chunk for chunk in entry.chunks if chunk not in known.chunks]
     together("finish", alone, process_group, lambda: writer.finish(metadata) if rank == 0 else None)
     return metadata
+
+
+def save_state_dict(
+    state_dict: dict[str, Any],
+    storage_writer: FileSystemWriter,
+    process_group: Any = None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner: Any = None,
+) -> Metadata:
+    """`save` under its name of before. The first process writes the metadata: `coordinator_rank` must be 0."""
+    if coordinator_rank:
+        raise NotImplementedError("checkpoint.save_state_dict(coordinator_rank=)")
+    warnings.warn(
+        "`save_state_dict` is deprecated and will be removed in future versions.Please use `save` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return save(state_dict, storage_writer=storage_writer, process_group=process_group, no_dist=no_dist, planner=planner)
+
+
+class AsyncCheckpointerType(enum.Enum):
+    """Where torch's async_save writes."""
+
+    THREAD, PROCESS = "thread", "process"
+
+
+AsyncSaveResponse = absent_class(__name__, "AsyncSaveResponse")
 
 
 def async_save(state_dict: dict[str, Any], **options: Any) -> Future[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -18,21 +17,6 @@ from typing import IO, Any
 from .multiprocessing.errors import ProcessFailure
 
 _STREAMS = ("stdout", "stderr")
-
-
-def parse_streams(text: str) -> int | dict[int, int]:
-    """The value of --redirects and --tee: 0 none, 1 stdout, 2 stderr, 3 both; for all, or "rank:value,rank:value"."""
-    if re.fullmatch(r"\d", text):
-        return _stream_number(text)
-    if not re.fullmatch(r"(\d:[0123],)*(\d:[0123],?)", text):
-        raise ValueError(f"std value string: <{text}> does not match: <^\\d:[0123],)*(\\d:[0123],?)$>")
-    return {int(rank): _stream_number(value) for rank, _, value in (part.partition(":") for part in text.split(",") if part)}
-
-
-def _stream_number(text: str) -> int:
-    if text not in "0123":
-        raise ValueError(f"{text} is not a valid Std")
-    return int(text)
 
 
 def _has(setting: int | Mapping[int, int], local_rank: int, stream: int) -> bool:

@@ -15,6 +15,7 @@ __all__ = [
     "CPUOffloadPolicy",
     "DataParallelMeshDims",
     "FSDPModule",
+    "FlatParameter",
     "FullOptimStateDictConfig",
     "FullStateDictConfig",
     "FullyShardedDataParallel",
@@ -124,3 +125,4 @@ class StateDictSettings(_Options):
 DataParallelMeshDims = absent_class(__name__, "DataParallelMeshDims")
 register_fsdp_forward_method = absent_function(__name__, "register_fsdp_forward_method")
 share_comm_ctx = absent_function(__name__, "share_comm_ctx")
+FlatParameter = absent_class(__name__, "FlatParameter")

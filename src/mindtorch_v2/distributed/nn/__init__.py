@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._absent import absent_class
 from . import functional
 from .functional import (
     all_gather,
@@ -16,6 +17,7 @@ from .functional import (
 )
 
 __all__ = [
+    "RemoteModule",
     "all_gather",
     "all_reduce",
     "all_to_all",
@@ -27,3 +29,4 @@ __all__ = [
     "reduce_scatter",
     "scatter",
 ]
+RemoteModule = absent_class(__name__, "RemoteModule")

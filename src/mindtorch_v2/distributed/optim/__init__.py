@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from .._absent import absent_class
+from .._absent import absent_class, absent_function
+from .post_localSGD_optimizer import PostLocalSGDOptimizer
 from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
-__all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
+__all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer", "as_functional_optim"]
 
 DistributedOptimizer = absent_class(__name__, "DistributedOptimizer")
-PostLocalSGDOptimizer = absent_class(__name__, "PostLocalSGDOptimizer")
+as_functional_optim = absent_function(__name__, "as_functional_optim")

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from .._absent import absent_class, absent_function
+
 __all__ = [
     "Pipe",
     "PipelineStage",
     "Schedule1F1B",
+    "ScheduleDualPipeV",
     "ScheduleGPipe",
     "ScheduleInterleaved1F1B",
+    "ScheduleInterleavedZeroBubble",
+    "ScheduleLoopedBFS",
+    "ScheduleZBVZeroBubble",
     "SplitPoint",
+    "build_stage",
     "pipe_split",
     "pipeline",
 ]
@@ -57,3 +64,10 @@ def pipeline(*args: Any, **kwargs: Any) -> NoReturn:
 def pipe_split() -> NoReturn:
     """NotImplementedError."""
     raise NotImplementedError("torch.distributed.pipelining.pipe_split")
+
+
+ScheduleDualPipeV = absent_class(__name__, "ScheduleDualPipeV")
+ScheduleInterleavedZeroBubble = absent_class(__name__, "ScheduleInterleavedZeroBubble")
+ScheduleLoopedBFS = absent_class(__name__, "ScheduleLoopedBFS")
+ScheduleZBVZeroBubble = absent_class(__name__, "ScheduleZBVZeroBubble")
+build_stage = absent_function(__name__, "build_stage")

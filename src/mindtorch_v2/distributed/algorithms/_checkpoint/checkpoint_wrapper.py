@@ -7,6 +7,7 @@ import enum
 from ..._absent import absent_class, absent_function
 
 __all__ = [
+    "ActivationWrapper",
     "CheckpointImpl",
     "CheckpointWrapper",
     "OffloadWrapper",
@@ -27,3 +28,4 @@ OffloadWrapper = absent_class(__name__, "OffloadWrapper")
 apply_activation_checkpointing = absent_function(__name__, "apply_activation_checkpointing")
 checkpoint_wrapper = absent_function(__name__, "checkpoint_wrapper")
 offload_wrapper = absent_function(__name__, "offload_wrapper")
+ActivationWrapper = absent_class(__name__, "ActivationWrapper")
