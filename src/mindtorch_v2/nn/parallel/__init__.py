@@ -14,5 +14,7 @@ __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
 
 # Most programs run in one process: the rooms for several are loaded when they are asked for.
 __getattr__, __dir__ = _lazy_exports(
-    __name__, ("distributed",), {".distributed": ("DistributedDataParallel",), ".scatter_gather": ("gather", "scatter")}
+    __name__,
+    ("distributed", "scatter_gather"),
+    {".distributed": ("DistributedDataParallel",), ".scatter_gather": ("gather", "scatter")},
 )
