@@ -28,6 +28,23 @@ def test_running_statistics_move_by_the_momentum():
     assert variance.tolist() == [0.5 + 0.5 * 2, 0.5 + 0.5 * 200]
 
 
+@pytest.mark.parametrize("shape", [(5, 40, 31, 33), (2, 3, 300, 301), (9, 30_000), (1, 4, 70_000)])
+def test_batch_norm_by_blocks_of_channels_is_that_of_each_channel(shape):
+    x, w, b = (torch.randn(*size).requires_grad_() for size in (shape, shape[1:2], shape[1:2]))
+    g = torch.randn(*shape)
+    normal = torch.nn.functional.batch_norm(x, None, None, w, b, training=True)
+    normal.backward(g)
+    for channel in (0, shape[1] // 2, shape[1] - 1):
+        one = slice(channel, channel + 1)
+        leaves = [t.detach()[part].contiguous().requires_grad_() for t, part in ((x, (slice(None), one)), (w, one), (b, one))]
+        alone = torch.nn.functional.batch_norm(leaves[0], None, None, *leaves[1:], training=True)
+        alone.backward(g[:, one])
+        torch.testing.assert_close(normal[:, one], alone, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(x.grad[:, one], leaves[0].grad, rtol=1e-4, atol=1e-4)
+        for whole, part in zip((w, b), leaves[1:], strict=True):
+            torch.testing.assert_close(whole.grad[one], part.grad, rtol=1e-3, atol=1e-2)
+
+
 def test_half_precision_is_normalised_in_float32():
     x = torch.arange(8.0).view(2, 4) * 100
     made = torch.nn.functional.layer_norm(x.bfloat16(), (4,))
