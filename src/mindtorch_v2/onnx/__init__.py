@@ -7,9 +7,12 @@ from typing import Any, NoReturn
 
 from .._lazy_imports import lazy_exports as _lazy_exports
 from ..version import __version__
-from . import operators, symbolic_helper
+from . import errors, operators, symbolic_helper
+from .errors import OnnxExporterError
 
 __all__ = [
+    "OnnxExporterError",
+    "errors",
     "export",
     "is_in_onnx_export",
     "operators",

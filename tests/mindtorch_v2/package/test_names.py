@@ -34,9 +34,8 @@ MISSING = {
     "cuda.Stream": "query record_event synchronize wait_event wait_stream",
     "fft": "Tensor",
     "func": "debug_unwrap",
-    "nn.Module": "T_destination ipu mtia xpu",
+    "nn.Module": "T_destination",
     "nn.functional": "Tensor assert_int_or_pair",
-    "onnx": "OnnxExporterError errors",
     "optim.Optimizer": "OptimizerPostHook OptimizerPreHook profile_hook_step",
     "overrides": "enable_reentrant_dispatch",
     "return_types": "all_return_types pytree_register_structseq",
@@ -52,7 +51,6 @@ MISSING = {
         "Colorize Compare TaskSpec ordered_unique select_unit set_torch_threads trim_sigfig unit_to_english utils"
     ),
     "utils.checkpoint": "DefaultDeviceType GraphExecGroup SAC_IGNORED_OPS",
-    "utils.dlpack": "DLDeviceType",
 }
 # Names beyond torch's: devices. Modules of the package are left out, since importing one makes it a name.
 BEYOND = {"torch": "", "Tensor": "hpu is_hpu is_npu is_ve npu"}
@@ -114,6 +112,9 @@ def test_names_that_can_do_nothing_say_so_when_used(path):
         (lambda: torch.get_autocast_xla_dtype(), torch.bfloat16),
         (lambda: torch.is_autocast_ipu_enabled(), False),
         (lambda: torch.backends.xnnpack.enabled, False),
+        (lambda: torch.utils.dlpack.DLDeviceType(torch.ones(1).__dlpack_device__()[0]).name, "kDLCPU"),
+        (lambda: issubclass(torch.onnx.errors.UnsupportedOperatorError, torch.onnx.OnnxExporterError), True),
+        (lambda: str(torch.nn.ReLU().xpu().mtia().ipu()), "ReLU()"),
         (lambda: torch.backends.cuda.is_flash_attention_available(), False),
         (lambda: torch.jit.Attribute(3, int), (3, int)),
         (lambda: torch.windows is torch.signal.windows, True),
@@ -146,6 +147,7 @@ def test_answers_are_those_of_torch_on_a_cpu(call, expected):
         (lambda: torch.native_norm(torch.ones(3)), NotImplementedError, "aten::native_norm"),
         (lambda: torch.classes.lib.Kind, RuntimeError, r"^Tried to instantiate class 'lib\.Kind', but it does not exist!"),
         (lambda: torch.classes.load_library("x.so"), OSError, "compiled extensions"),
+        (lambda: torch.nn.Linear(1, 1).xpu(), AssertionError, "^Torch not compiled with XPU enabled$"),
     ],
 )
 def test_refusals_are_those_of_torch_on_a_cpu(call, kind, words):

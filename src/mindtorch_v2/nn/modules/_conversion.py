@@ -195,6 +195,18 @@ class ConversionMixin(AttributeMixin):
         """Move parameters and buffers to the NPU."""
         return self.to("npu" if device is None else Device("npu", device) if isinstance(device, int) else device)
 
+    def xpu(self, device: Any = None) -> Self:
+        """`cuda`, for XPUs: AssertionError for a module with parameters."""
+        return self._apply(lambda t: t.xpu(device))
+
+    def mtia(self, device: Any = None) -> Self:
+        """`cuda`, for MTIA devices: AssertionError for a module with parameters."""
+        return self._apply(lambda t: t.mtia(device))
+
+    def ipu(self, device: Any = None) -> Self:
+        """`cuda`, for IPUs: AssertionError for a module with parameters."""
+        return self._apply(lambda t: t.ipu(device))
+
     def cpu(self) -> Self:
         """Move parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
