@@ -311,14 +311,16 @@ def _data_offset() -> int:
     return offset if all(words[(id(a) + offset) // WORD] == a.__array_interface__["data"][0] for a in arrays) else 0
 
 
-# For hot paths, which read it inline: `words[(id(array) + DATA_OFFSET) // WORD]`, a tenth of the time of __array_interface__.
 DATA_OFFSET = _data_offset()
+# For hot paths, which read it inline: `data_words[id(array) >> WORD_SHIFT]`, a thirtieth of the time of __array_interface__.
+WORD_SHIFT = WORD.bit_length() - 1
+data_words = (ctypes.c_size_t * (sys.maxsize // WORD)).from_address(DATA_OFFSET)
 
 
 def data_address(array: np.ndarray) -> int:
     """Where the memory of an array's first element is."""
     if DATA_OFFSET and isinstance(array, np.ndarray):
-        return words[(id(array) + DATA_OFFSET) // WORD]
+        return data_words[id(array) >> WORD_SHIFT]
     address: int = array.__array_interface__["data"][0]
     return address
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._core import memory_format as formats
-from ..._core.cpython import DATA_OFFSET, WORD, words
+from ..._core.cpython import DATA_OFFSET, WORD_SHIFT, data_words
 from ..._core.dtype import DTYPES, dtype, from_numpy
 from ..._core.storage import owner_of
 from ..._dispatch import observer
@@ -162,49 +162,54 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
 
     Globals cost a function nothing when it is called, unlike names that it closes over.
 
-    The usual case, a tensor wherever the schema says Tensor, has the key (op, shape, strides, dtype, ...). Any other case
-    has a key that starts with ~op and has one note per argument. Most calls of an op are like the last one, and comparing
+    The usual case, a tensor wherever the schema says Tensor, has the key (op, shape, strides, dtype, ...), with a note for an
+    argument of any other type. Any other case has a key that starts with ~op and has one note per argument. Most calls of an op are like the last one, and comparing
     with that costs less than looking up a key; an array that is passed twice is compared once. With `follows` the
     function also notes which tensors the op was given.
     """
     names = [f"a{i}" for i in range(len(type_texts))]
     tensors = [i for i, type_text in enumerate(type_texts) if type_text == "Tensor"]
-    others = [i for i, type_text in enumerate(type_texts) if type_text != "Tensor"]
+    optional = [i for i, type_text in enumerate(type_texts) if type_text == "Tensor?"]
+    others = [i for i in range(len(names)) if i not in tensors and i not in optional]
     parts = ("shape", "strides", "dtype")
-    key = [
-        "op",
-        *(
-            f"shape{i}, strides{i}, dtype{i}"
-            if i in tensors
-            # as just remembered
-            else f"a{i} if a{i}.__class__ is int or a{i} is None else note(a{i})"
-            for i in range(len(names))
-        ),
-    ]
+    key = ["op"]
+    for i in range(len(names)):
+        if i in tensors:
+            key.append(f"shape{i}, strides{i}, dtype{i}")
+        elif i in optional:
+            key.append(f"None if b{i} is None else (TENSOR, shape{i}, strides{i}, dtype{i})")
+        else:
+            key.append(f"a{i} if a{i}.__class__ is int or a{i} is None else note(a{i})")
     same = [f"a{i} is last{i}" for i in others]
     kept = [f"last{i}" for i in others]
     remember = [f"last{i} = a{i} if a{i}.__class__ in kept else nothing" for i in others]
     for i in tensors:
-        looks = f"b{i}.shape == shape{i} and b{i}.strides == strides{i} and b{i}.dtype is dtype{i}"
         kept += [f"{part}{i}" for part in parts]
         remember += [f"{part}{i} = b{i}.{part}" for part in parts]
         if i == tensors[0]:
-            same.append(looks)
+            same.append(_looks_as_last(i))
         else:
             first = tensors[0]
-            same.append(f"(like{i} if b{i} is b{first} else {looks})")
+            same.append(f"(like{i} if b{i} is b{first} else {_looks_as_last(i)})")
             kept.append(f"like{i}")
             remember.append(f"like{i} = " + " and ".join(f"{part}{i} == {part}{first}" for part in parts))
+    for i in optional:
+        kept += [f"{part}{i}" for part in parts]
+        values = ", ".join(f"b{i}.{part}" for part in parts)
+        remember.append(f"shape{i}, strides{i}, dtype{i} = (None, None, None) if b{i} is None else ({values})")
+        same.append(f"(shape{i} is None if b{i} is None else {_looks_as_last(i)})")
     lines: list[str] = []
-    if tensors:
-        lines += ["try:", *(f"    b{i} = a{i}._array" for i in tensors), "except AttributeError:"]
+    if tensors or optional:
+        lines += ["try:", *(f"    b{i} = a{i}._array" for i in tensors)]
+        lines += [f"    b{i} = None if a{i} is None else a{i}._array" for i in optional]
+        lines += ["except AttributeError:"]
         lines += [f"    touch_all(op, ({', '.join(names)},), start)"] if follows else []
         lines += [f"    return extend((op, start, end, sequence, numbers[notes(op, ({', '.join(names)},))]))"]
     if follows:
-        lines += [
-            *_touching(tensors),
-            *(f"if a{i} is not None: touch_one(place + {i}, a{i}, start)" for i in others if "Tensor" in type_texts[i]),
-        ]
+        lines += _touching(tensors)
+        for i in optional:
+            lines += [f"if b{i} is not None:", *(f"    {line}" for line in _touching([i]))]
+        lines += [f"if a{i} is not None: touch_one(place{i}, a{i}, start)" for i in others if "Tensor" in type_texts[i]]
     if names:
         lines += [f"if not ({' and '.join(same)}):", *(f"    {line}" for line in remember)]
         lines += [f"    number = numbers[({', '.join(key)},)]"]
@@ -218,15 +223,26 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
     ), remembered
 
 
+def _looks_as_last(i: int) -> str:
+    """The condition that an array looks like the one that a capture has last had in its place."""
+    return f"b{i}.shape == shape{i} and b{i}.strides == strides{i} and b{i}.dtype is dtype{i}"
+
+
 def _touching(tensors: list[int]) -> list[str]:
     """The lines of a capture that note which tensors an op was given: what `touch_one` does, for all plain ones in one row."""
-    each = [f"touch_one(place + {i}, a{i}, start)" for i in tensors]
+    each = [f"touch_one(place{i}, a{i}, start)" for i in tensors]
     if not tensors or not DATA_OFFSET:
         return each
-    owners = [f"o{i} = b{i} if b{i}.base is None else owner_of(b{i}); i{i} = id(o{i})" for i in tensors]
-    rows = [
-        f"start, i{i}, o{i}.nbytes, place + {i}, id(a{i}), words[(i{i} + {DATA_OFFSET}) // {WORD}], {STRIDED}" for i in tensors
-    ]
+    owners: list[str] = []
+    for i in tensors:
+        # NumPy gives most views the owner itself as their base: looking takes a quarter of the time of the call.
+        owners += [
+            f"o{i} = b{i}.base",
+            f"if o{i} is None: o{i} = b{i}",
+            f"elif o{i}.__class__ is not ndarray or o{i}.base is not None: o{i} = owner_of(b{i})",
+            f"i{i} = id(o{i})",
+        ]
+    rows = [f"start, i{i}, o{i}.nbytes, place{i}, id(a{i}), data_words[i{i} >> {WORD_SHIFT}], {STRIDED}" for i in tensors]
     plain = " is ".join([*(f"b{i}.__class__" for i in tensors), "ndarray"])
     return [
         f"if {plain}:",
@@ -277,9 +293,10 @@ class Captures(dict[int, Capture]):
             capture = FunctionType(
                 code.replace(),
                 dict.fromkeys(remembered, nothing)
+                | {f"place{i}": op * MOST_ARGUMENTS + i for i in range(len(schema.arguments))}
                 | {
                     "op": op,
-                    "place": op * MOST_ARGUMENTS,
+                    "TENSOR": _TENSOR,
                     "extend": self._extend,
                     "numbers": self._numbers,
                     "note": note,
@@ -288,7 +305,7 @@ class Captures(dict[int, Capture]):
                     "nothing": nothing,
                     "touch": touch,
                     "owner_of": owner_of,
-                    "words": words,
+                    "data_words": data_words,
                     "ndarray": np.ndarray,
                     "touch_one": touch and partial(touch_one, touch),
                     "touch_all": touch and partial(touch_all, touch),
