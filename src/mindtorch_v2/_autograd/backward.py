@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core import dtype as dt
+from .._core.cpython import stack_level
 from .._core.keys import AUTOGRAD, SPARSE
 from .._core.memory_format import preserve_format
 from .._core.sparse import SparseTensor, with_entries
@@ -222,7 +223,7 @@ def _warn_of_cycle() -> None:
             "its gradient which can cause a memory leak. We recommend using autograd.grad when creating the "
             "graph to avoid this. If you have to use this function, make sure to reset the .grad fields of "
             "your parameters to None after use to break the cycle and avoid the leak.",
-            stacklevel=4,
+            stacklevel=stack_level(__name__.partition(".")[0]),
         )
 
 

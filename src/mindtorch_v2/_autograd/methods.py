@@ -12,6 +12,7 @@ from .._core.cpython import getrefcount
 from .._core.keys import AUTOGRAD, META, SPARSE
 from .._core.storage import SHARED, Storage
 from .._core.tensor import Tensor, make_alias, storage_of, storage_with
+from .._dispatch.observer import call_untraced
 from .._dispatch.registry import aten
 from . import anomaly, graph
 from . import backward as _backward
@@ -26,7 +27,7 @@ def backward(
     self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     """Compute the gradients of this tensor with respect to the leaves and add them to their `.grad`."""
-    _backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+    call_untraced(_backward.backward, self, gradient, retain_graph, create_graph, None, inputs)
 
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:

@@ -144,9 +144,9 @@ class ThreadRecording:
         """Record events that begin from `since` on; a span that began earlier is not recorded."""
         self.since = since
         self.span = (
-            _plain_span(self.rows.extend, self.spans, since)
+            _plain_span(self.rows, self.spans, since)
             if self.append_row is not None
-            else _wide_span(self.rows.extend, self.spans, since, self.keys)
+            else _wide_span(self.rows, self.spans, since, self.keys)
         )
         if self.modules is not None:
             self.modules.start()
@@ -227,18 +227,21 @@ def _start_with_first_row(recording: ThreadRecording, recorders: ThreadRecorders
     recorders.pending.append(resolve)
 
 
-def _plain_span(append_row: AppendRow, numbers: Numbered, since: int) -> Span:
+def _plain_span(rows: list[int], numbers: Numbered, since: int) -> Span:
+    # The list grows by `+=`: a method call would be traced.
     def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.InputOutline = ()) -> None:
+        nonlocal rows
         if start >= since:
-            append_row((numbers[name, kind], start, end, sequence))
+            rows += (numbers[name, kind], start, end, sequence)
 
     return span
 
 
-def _wide_span(append_row: AppendRow, numbers: Numbered, since: int, keys: Numbered) -> Span:
+def _wide_span(rows: list[int], numbers: Numbered, since: int, keys: Numbered) -> Span:
     def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.InputOutline = ()) -> None:
+        nonlocal rows
         if start >= since:
-            append_row((numbers[name, kind], start, end, sequence, keys[inputs] if inputs else -1))
+            rows += (numbers[name, kind], start, end, sequence, keys[inputs] if inputs else -1)
 
     return span
 

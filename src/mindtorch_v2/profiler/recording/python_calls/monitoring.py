@@ -274,15 +274,16 @@ def _outside(frame: FrameType) -> FrameType | None:
 @without_signals_at_entry
 def _begin(code: CodeType, offset: int, caller_at: int = _CALLER) -> Any:
     global untraced, depth, call_traced, importing, left_out  # noqa: PLW0603  of the tracer, see `own`
+    origin = origins[code.co_filename]
+    if origin == INSIDE:
+        return disable
+    if depth and code is not untraced:  # on any thread: most ops run inside of another, and need no time
+        return None
     for ident, now in moments:
         if ident != thread:
             return None
-        origin = origins[code.co_filename]
-        if origin == INSIDE:
-            return disable
         if depth:
-            if code is untraced:
-                depth += 1
+            depth += 1
             return None
         place = -1
         try:
@@ -320,14 +321,14 @@ def _thrown_into(code: CodeType, offset: int, error: BaseException, caller_at: i
 @without_signals_at_entry
 def _returned(code: CodeType, offset: int, value: Any) -> Any:
     global depth, importing  # noqa: PLW0603  of the tracer, see `own`
+    if origins[code.co_filename] == INSIDE:
+        return disable
+    if depth and code is not untraced:
+        return None
     for ident, now in moments:
         if ident != thread:
             return None
-        if origins[code.co_filename] == INSIDE:
-            return disable
         if depth:
-            if code is not untraced:
-                return None
             depth -= 1
             if depth or not call_traced:
                 return None
