@@ -134,3 +134,27 @@ def test_without_shapes_nothing_is_kept_of_a_custom_function():
         Twice.apply(X, 3)
     (event,) = [e for e in prof.events() if e.name == "Twice"]
     assert event.input_shapes == [] and event.concrete_inputs == []
+
+
+def test_optional_tensors_that_come_and_go():
+    """A capture compares with the op's first call: what differs from it, and what is no tensor, is looked up."""
+    weight, bias, wide = torch.ones((3, 4)), torch.ones(3), torch.ones((3, 4), dtype=torch.float64)
+    calls = [(weight, bias), (weight, None), (weight, bias), (wide, wide[:, 0]), (weight, None), (weight, bias)]
+    with profile(record_shapes=True) as prof:
+        for first, second in calls:
+            torch.nn.functional.linear(torch.ones((2, 4), dtype=first.dtype), first, second)
+    shown = [event.input_shapes for event in prof.events() if event.name == "aten::linear"]
+    assert shown == [[[2, 4], [3, 4], [] if second is None else [3]] for _, second in calls]
+
+
+def test_a_warning_in_a_recorded_backward_pass_names_the_users_line():
+    x = torch.ones(2, requires_grad=True)
+    with profile(with_stack=True):
+        torch.set_warn_always(True)
+        try:
+            with pytest.warns(UserWarning, match="reference cycle") as warned:
+                (x * x).sum().backward(create_graph=True)
+        finally:
+            torch.set_warn_always(False)
+    x.grad = None
+    assert [each.filename for each in warned] == [__file__]

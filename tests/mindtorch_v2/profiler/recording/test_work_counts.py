@@ -87,6 +87,41 @@ def test_calls_that_recording_adds_to_an_op(kind):
     assert on[1] - off[1] <= most[1]
 
 
+@pytest.mark.parametrize("options", [{}, {"profile_memory": True}])
+def test_arguments_that_alternate_cost_no_further_call(options):
+    """Neither does an optional tensor, nor a view: its owner is found without a call."""
+    layers, views = [torch.nn.Linear(4, 4), torch.nn.Linear(4, 3)], [x.t(), x[:2].t()]
+
+    def alternating():
+        for layer, view in zip(layers, views, strict=True):
+            torch.nn.functional.linear(x, layer.weight, layer.bias)
+            torch.relu(view)
+
+    def alike():
+        for _ in range(2):
+            torch.nn.functional.linear(x, layers[0].weight, layers[0].bias)
+            torch.relu(views[0])
+
+    assert recorded(alternating, record_shapes=True, **options)[0] == recorded(alike, record_shapes=True, **options)[0]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there the runtime's own calls are switched off one by one")
+def test_a_backward_pass_is_traced_as_one_call():
+    from mindtorch_v2._dispatch import observer
+    from mindtorch_v2.profiler.recording.recorder import recorders_by_thread
+
+    weight = torch.ones((4, 4), requires_grad=True)
+    with profile(with_stack=True):
+        for _ in range(2):
+            loss = (x * weight).sum()
+            window = recorders_by_thread[id(observer.thread_state())].recordings[0].window
+            events = window._log.events
+            before = len(events)
+            loss.backward()
+            traced = [what.co_name for what in events[before:] if hasattr(what, "co_name")]
+    assert traced == ["backward", "call_untraced", "_has_its_place", "_call_with_tracer_paused"]
+
+
 def test_a_layer_adds_as_many_calls_as_it_has_events():
     with profile() as prof:
         OPS["linear"]()
@@ -117,7 +152,7 @@ def blocks_kept(function, **options):
     "options, most",
     [
         ({}, 2),  # start and end; the list itself grows now and then
-        ({"record_shapes": True}, 2),  # the arguments are like those of the last call: nothing is added
+        ({"record_shapes": True}, 2),  # the arguments are like those of the first call: nothing is added
         ({"profile_memory": True}, 2 + 4),  # two rows, each with a time and an address
     ],
 )
