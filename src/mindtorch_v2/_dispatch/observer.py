@@ -192,9 +192,8 @@ def is_active() -> bool:
     return entry_globals.observers_active > 0
 
 
-# Partials, so that calling them is no event for the tracer.
+# A partial, so that calling it is no event for the tracer.
 _profile_function = partial(sys.getprofile)
-_untraced_clock = partial(clock)
 
 
 def _has_its_place(switch: TracerSwitch) -> bool:
@@ -271,7 +270,7 @@ class span:
         self._inputs = inputs
 
     def __enter__(self) -> span:
-        self._start = _untraced_clock() if entry_globals.observers_active else 0
+        self._start = clock() if entry_globals.observers_active else 0
         return self
 
     @without_signals_at_entry
@@ -280,7 +279,7 @@ class span:
             record = threads.state.span
             if record is not None and self._start:
                 inputs = outline(self._inputs) if self._inputs else ()
-                record(self._name, self._kind, self._start, _untraced_clock(), self._sequence, inputs)
+                record(self._name, self._kind, self._start, clock(), self._sequence, inputs)
 
 
 # ---------------------------------------------------------------- calls with out=
