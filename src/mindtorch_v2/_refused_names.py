@@ -214,7 +214,7 @@ NAMES: Mapping[str, tuple[Refused, ...]] = {
         ),
     ),
     "nn.functional": (
-        Refused(_QUANTIZED, "grouped_mm scaled_grouped_mm scaled_mm", "ScalingType SwizzleType"),
+        Refused(_QUANTIZED, "scaled_grouped_mm scaled_mm", "ScalingType SwizzleType"),
         Refused(_SCRIPT, "boolean_dispatch", "BroadcastingList1 BroadcastingList2 BroadcastingList3"),
     ),
     "nn.parallel": (Refused(_CUDA, "parallel_apply replicate"),),

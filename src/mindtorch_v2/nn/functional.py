@@ -22,6 +22,7 @@ from ._functional.attention import (
     _mha_shape_check,
     _none_or_dtype,
 )
+from ._functional.grouped import *  # noqa: F403
 from ._functional.linear_cross_entropy import *  # noqa: F403
 from ._functional.loss import *  # noqa: F403
 from ._functional.normalization import *  # noqa: F403

@@ -47,6 +47,7 @@ from ._functional.activation import tanhshrink as tanhshrink
 from ._functional.activation import threshold as threshold
 from ._functional.activation import threshold_ as threshold_
 from ._functional.attention import multi_head_attention_forward as multi_head_attention_forward
+from ._functional.grouped import grouped_mm as grouped_mm
 from ._functional.linear_cross_entropy import linear_cross_entropy as linear_cross_entropy
 from ._functional.loss import binary_cross_entropy as binary_cross_entropy
 from ._functional.loss import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
