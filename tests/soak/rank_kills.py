@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Set
 from pathlib import Path
 
 SLACK_S = 20.0  # beyond the timeout, on a machine that is busy
@@ -157,8 +158,12 @@ def unreadable(folder: Path, ranks: int) -> str | None:
     return None
 
 
-def left_behind() -> set[str]:
-    return {path.name for path in Path("/dev/shm").glob("mpich_*")}
+def left_behind(before: Set[str] = frozenset(), patience_s: float = 0) -> set[str]:
+    """Shared memory of MPI that was not there before, and stays: other jobs of the machine have theirs for a second."""
+    deadline = time.monotonic() + patience_s
+    while (left := {path.name for path in Path("/dev/shm").glob("mpich_*")} - before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
 
 
 def main() -> int:
@@ -173,7 +178,7 @@ def main() -> int:
         before = left_behind()
         with tempfile.TemporaryDirectory() as folder:
             problem = one_kill(Path(folder), number, chance, args)
-        left = left_behind() - before
+        left = left_behind(before, patience_s=10)
         if problem is None and left:
             problem = f"shared memory is left: {sorted(left)}"
         if problem is not None:

@@ -210,3 +210,21 @@ def test_a_library_without_a_function_is_told(simulator_without, tmp_path, monke
     monkeypatch.setenv("MINDTORCH_NPU_LIBRARY", str(simulator_without("HcclAllReduce")))
     [[available, text]] = ranks(tmp_path, code, size=1)
     assert not available and "The backend hccl cannot be used" in text and "has no function HcclAllReduce" in text
+
+
+def test_ddp_moves_its_inputs_to_the_device_of_the_module(environment, tmp_path):
+    code = """
+        torch.npu.set_device(rank)
+        join()
+        class Net(torch.nn.Linear):
+            def forward(self, pair, scale):
+                return [each.device.type for each in (pair["x"], pair["more"][0], scale)], super().forward(pair["x"]) * scale
+        net = torch.nn.parallel.DistributedDataParallel(Net(3, 2).to(f"npu:{rank}"), device_ids=[rank])
+        kinds, output = net({"x": torch.ones(4, 3), "more": [torch.ones(1), "text"]}, scale=torch.ones(1))
+        output.sum().backward()
+        answer([kinds, net.module.weight.grad.cpu().tolist()])
+        dist.destroy_process_group()
+    """
+    for kinds, gradient in ranks(tmp_path, code):
+        assert kinds == ["npu"] * 3
+        assert gradient == [[4.0] * 3] * 2

@@ -118,6 +118,8 @@ class DistributedDataParallel(Module, Joinable):
             trains = is_grad_enabled() and self.require_backward_grad_sync
             if self.will_sync_module_buffers():
                 self._sync_buffers(has_batch=True)
+            if self.device_ids:
+                inputs, kwargs = _moved((inputs, kwargs), self.device)
             output = self.module(*inputs, **kwargs)
             if trains:
                 self.require_forward_param_sync = True
@@ -229,6 +231,19 @@ class DistributedDataParallel(Module, Joinable):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         raise NotImplementedError("a DistributedDataParallel is not unpickled: wrap its module again")
+
+
+def _moved(value: Any, device: Any) -> Any:
+    """Tensors on a device, and containers of them anew; anything else as it is."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_moved(each, device) for each in value))
+    if isinstance(value, tuple | list):
+        return type(value)(_moved(each, device) for each in value)
+    if isinstance(value, dict):
+        return type(value)((key, _moved(each, device)) for key, each in value.items())
+    return value
 
 
 def _devices(device: Any, device_ids: Any, output_device: Any) -> tuple[list[int] | None, int | None]:
