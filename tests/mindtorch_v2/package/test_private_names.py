@@ -148,6 +148,15 @@ def test_distributed_before_any_group():
     with pytest.raises(NotImplementedError, match="init_rpc"):
         d.rpc.init_rpc("worker")
 
+    @d.rpc.api._require_initialized
+    def gather_everywhere():
+        """Never runs."""
+
+    assert gather_everywhere.__name__ == "gather_everywhere"
+    for function in (gather_everywhere, d.rpc.api._all_gather):
+        with pytest.raises(RuntimeError, match="RPC has not been initialized"):
+            function()
+
 
 def test_scatter_and_gather_on_the_cpu():
     sg = torch.nn.parallel.scatter_gather

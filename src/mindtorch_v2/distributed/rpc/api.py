@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .._absent import absent_class, absent_function
@@ -37,7 +39,12 @@ def _no_agent(*args: Any, **kwargs: Any) -> NoReturn:
     raise RuntimeError("RPC has not been initialized. Call torch.distributed.rpc.init_rpc first.")
 
 
-get_worker_info = remote = rpc_async = rpc_sync = shutdown = _no_agent
+def _require_initialized(function: Callable[..., Any]) -> Callable[..., NoReturn]:
+    """A function that needs other processes to call, as libraries decorate theirs: it says that there are none."""
+    return functools.wraps(function)(lambda *args, **kwargs: _no_agent())
+
+
+get_worker_info = remote = rpc_async = rpc_sync = shutdown = _all_gather = _no_agent
 AllGatherStates = absent_class(__name__, "AllGatherStates")
 BackendType = absent_class(__name__, "BackendType")
 RRef = absent_class(__name__, "RRef")
