@@ -1,4 +1,5 @@
-"""For all suites: the NPU that some tests bring into their process is not there for the others; no limits of time."""
+"""For all suites: the NPU that some tests bring into their process is not there for the others; no limits of time; no test
+leaves something that records."""
 
 from __future__ import annotations
 
@@ -44,3 +45,18 @@ def _hide_npu(patch):
     patch.delitem(sys.modules, BACKEND, raising=False)
     patch.delitem(backends.loaded, "npu", raising=False)
     patch.setattr(device, "_accelerator", None)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_recording():
+    """The test that leaves an observer behind fails, not the hundred that come after it in the same process."""
+    before = _observers()
+    yield
+    after = _observers()
+    if after != before:
+        pytest.fail(f"{after - before} observers of ops were acquired and not released")
+
+
+def _observers():
+    entry_globals = sys.modules.get("mindtorch_v2._dispatch.entry_globals")
+    return 0 if entry_globals is None else entry_globals.observers_active

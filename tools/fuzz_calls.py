@@ -56,7 +56,7 @@ DOCUMENTED = {
 AS_IN_TORCH: list[tuple[str, str, str]] = [
     # A function in Python that was handed something else than what it takes.
     ("AttributeError", r"torch\.(nn|masked|distributions|optim|sparse|signal|functional)", ""),
-    ("AttributeError", r"torch\.(stft|istft|unravel_index|svd_lowrank|pca_lowrank)$|_output_nr", ""),
+    ("AttributeError", r"torch\.(stft|istft|unravel_index|svd_lowrank|pca_lowrank|lobpcg)$|_output_nr", ""),
     ("AttributeError", r"Tensor\.(module_load|__repr__)$", ""),
     ("AssertionError", r"torch\.(nn|masked|distributions)\.", ""),
     ("AssertionError", r"torch\.(_assert|sym_ite)$", ""),

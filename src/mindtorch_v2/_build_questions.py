@@ -12,7 +12,6 @@ from ._core import dtype as dt
 from ._core.rng import Generator
 from ._core.tensor import Tensor
 from ._dispatch.registry import aten
-from ._ops.sparse import sparse_coo_tensor
 
 # Linear algebra and Fourier transforms are NumPy's; MKL and OpenMP are not used.
 has_lapack, has_spectral, has_mkl, has_openmp = True, True, False, False
@@ -164,31 +163,7 @@ def sym_constrain_range_for_size(size: Any, *, min: int | None = None, max: int 
     sym_constrain_range(size, min=min, max=max)
 
 
-def batch_norm_update_stats(
-    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float
-) -> tuple[Tensor, Tensor]:
-    """The mean and the biased variance of each channel of a batch, which move the running ones in place."""
-    dims = [dim for dim in range(input.ndim) if dim != 1]
-    mean, var = input.mean(dims), input.var(dims, correction=0)
-    count = input.numel() // input.shape[1]
-    if running_mean is not None:
-        running_mean.lerp_(mean, momentum)
-    if running_var is not None:
-        running_var.lerp_(var * (count / (count - 1)), momentum)
-    return mean, var
-
-
-def native_norm(input: Tensor, p: Any = 2) -> Tensor:
-    """The norm of all elements of a sparse tensor."""
-    if not input.is_sparse:
-        raise NotImplementedError(
-            "Could not run 'aten::native_norm' with arguments from the 'CPU' backend: it takes sparse tensors. Use "
-            "torch.linalg.vector_norm"
-        )
-    return input.coalesce().values().norm(p)
-
-
-# ---------------------------------------------------------------- products of sparse matrices under their old names
+# ---------------------------------------------------------------- old names of products of sparse matrices
 
 
 def spmm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -201,60 +176,10 @@ def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
     return spmm(input, mat2)
 
 
-def _rows_of_product(mat1: Tensor, mat2: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows of `mat1` that have entries, and the same rows of `mat1 @ mat2`."""
-    matrix = mat1.coalesce()
-    rows = matrix.indices()[0].unique()
-    return rows, matrix.mm(mat2)[rows]
-
-
-def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """The product of a sparse and a dense matrix as a sparse tensor of rows."""
-    rows, values = _rows_of_product(mat1, mat2)
-    return sparse_coo_tensor(rows[None], values, (mat1.shape[0], mat2.shape[1]))
-
-
 def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """`hspmm` under another name."""
-    return hspmm(mat1, mat2)
+    return aten.hspmm(mat1, mat2)
 
-
-def sspaddmm(input: Any, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """`beta * input + alpha * (mat1 @ mat2)`, of a sparse `input` and `mat1`, as a sparse matrix that is not coalesced."""
-    rows, values = _rows_of_product(mat1, mat2)
-    width = mat2.shape[1]
-    columns = rows.new_tensor(range(width)).repeat(len(rows))
-    positions = rows.repeat_interleave(width)[None], columns[None]
-    indices = aten.cat([input._indices(), aten.cat(positions)], 1)
-    entries = aten.cat([input._values() * beta, values.flatten() * alpha])
-    return sparse_coo_tensor(indices, entries, (mat1.shape[0], width))
-
-
-def smm(input: Any, mat: Tensor) -> Tensor:
-    """The product of a sparse and a dense matrix as a sparse matrix."""
-    size = (input.shape[0], mat.shape[1])
-    empty = sparse_coo_tensor(input._indices()[:, :0], input._values()[:0], size)
-    return sspaddmm(empty, input, mat)
-
-
-# ---------------------------------------------------------------- parts of sparse tensors as copies
-
-
-def _copy_of_part(part: str) -> Callable[[Tensor], Tensor]:
-    def copy(input: Tensor) -> Tensor:
-        return getattr(input, part)().clone()
-
-    copy.__name__ = copy.__qualname__ = f"{part}_copy"
-    copy.__doc__ = f"A copy of what `Tensor.{part}` shows."
-    return copy
-
-
-indices_copy = _copy_of_part("indices")
-values_copy = _copy_of_part("values")
-crow_indices_copy = _copy_of_part("crow_indices")
-col_indices_copy = _copy_of_part("col_indices")
-ccol_indices_copy = _copy_of_part("ccol_indices")
-row_indices_copy = _copy_of_part("row_indices")
 
 # ---------------------------------------------------------------- what torch has removed
 

@@ -290,9 +290,7 @@ def _of_old_name(name: str) -> Callable[..., Any]:
     return call
 
 
-METHODS |= {
-    name: _of_old_name(name) for name in ("dequantize", "eig", "is_distributed", "lstsq", "smm", "solve", "sspaddmm", "symeig")
-}
+METHODS |= {name: _of_old_name(name) for name in ("dequantize", "eig", "is_distributed", "lstsq", "solve", "symeig")}
 
 
 @method

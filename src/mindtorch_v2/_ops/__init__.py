@@ -20,6 +20,7 @@ from . import (
     reduction,
     shape,
     sparse,
+    sparse_products,
     special,
     spectral,
 )
@@ -45,7 +46,7 @@ _PACKAGES = (
 
 def families() -> Iterator[ModuleType]:
     """Every module that declares ops."""
-    yield from (predicates, sparse)
+    yield from (predicates, sparse, sparse_products)
     for package in _PACKAGES:
         yield from (module for module in vars(package).values() if isinstance(module, ModuleType))
 

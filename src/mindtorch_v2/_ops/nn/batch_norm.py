@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._core import parallel
 from ..._dispatch.errors import torch_error
-from ..._dispatch.facts import Layout
+from ..._dispatch.facts import Layout, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import channel_dots, channel_sums
 from .._support.common import home_of, like_first, normal_dim, unexpected_dtype
@@ -352,6 +352,35 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     return aten._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)[
         0
     ]
+
+
+@composite(
+    "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> (Tensor, Tensor)",
+    surface=Surface.FUNCTION,
+    nondiff=True,
+    samples=lambda make: [(make(3, 4, 2), None, None, 0.1)],
+)
+def batch_norm_update_stats(input, running_mean, running_var, momentum):
+    """The mean and the biased variance of each channel of a batch, which move the running ones in place.
+
+    >>> running = torch.zeros(1), torch.ones(1)
+    >>> torch.batch_norm_update_stats(torch.tensor([[1.0], [3.0]]), *running, 0.5)
+    (tensor([2.]), tensor([1.]))
+    >>> running
+    (tensor([1.]), tensor([1.5000]))
+    """
+    if not input._array.size:
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(input.shape)}")
+    channels = normal_dim(1, input.ndim)
+    dims = [dim for dim in range(input.ndim) if dim != channels]
+    mean, variance = aten.mean(input, dims), aten.var(input, dims, correction=0)
+    count = input._array.size // input.shape[channels]
+    if running_mean is not None:
+        aten.lerp_(running_mean, mean, momentum)
+    if running_var is not None:
+        unbiased = aten.mul(variance, count / (count - 1) if count > 1 else float("nan"))
+        aten.lerp_(running_var, unbiased, momentum)
+    return mean, variance
 
 
 @composite(

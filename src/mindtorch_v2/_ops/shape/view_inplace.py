@@ -263,7 +263,9 @@ def set_source(self, source):
 
 
 def _check_stored(self, source):
-    """RuntimeError for a typed storage of another dtype."""
+    """TypeError for what is no storage, RuntimeError for a typed one of another dtype."""
+    if not hasattr(source, "_storage"):
+        raise TypeError(f"set_(): argument 'source' (position 1) must be Storage, not {type(source).__name__}")
     stored = getattr(source, "_dtype", None)
     if stored is not None and stored is not self.dtype:
         raise RuntimeError(

@@ -361,3 +361,21 @@ def test_dtypes_of_gradients_of_norms(grad, input, mean, words):
         torch.ops.aten.native_group_norm_backward(g, x, m, m, None, 2, 4, 1, 1, [True, True, True])
     with pytest.raises(RuntimeError, match=words):
         torch.ops.aten.native_layer_norm_backward(g, x, [4], m, m, None, None, [True, True, True])
+
+
+def test_statistics_of_a_batch_move_the_running_ones():
+    running_mean, running_var = torch.zeros(3), torch.ones(3)
+    batch = torch.arange(12.0).reshape(2, 3, 2)
+    mean, var = torch.batch_norm_update_stats(batch, running_mean, running_var, 0.3)
+    assert mean.tolist() == [3.5, 5.5, 7.5] and var.tolist() == [9.25] * 3
+    torch.testing.assert_close(running_mean, torch.tensor([1.05, 1.65, 2.25]))
+    torch.testing.assert_close(running_var, torch.tensor([4.4, 4.4, 4.4]))
+
+
+@pytest.mark.parametrize(
+    "shape, running, error",
+    [((2, 0, 2), None, RuntimeError), ((2,), None, IndexError), ((2, 3), 0, TypeError)],
+)
+def test_statistics_of_what_is_no_batch_are_refused(shape, running, error):
+    with pytest.raises(error):
+        torch.batch_norm_update_stats(torch.ones(shape), running, running, 0.3)
