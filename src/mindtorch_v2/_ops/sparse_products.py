@@ -15,7 +15,9 @@ def _need_coordinates(name: str, **tensors: Any) -> None:
     """NotImplementedError for a tensor that has no coordinates."""
     for argument, tensor in tensors.items():
         if not tensor.is_sparse:
-            raise NotImplementedError(f"{name}(): argument '{argument}' must be a sparse COO tensor, not {layout_name(tensor)}")
+            raise NotImplementedError(
+                f"aten::{name}: argument '{argument}' must be a sparse COO tensor, not {layout_name(tensor)}"
+            )
 
 
 def _rows_of_product(mat1: Any, mat2: Any) -> tuple[Tensor, Tensor]:
