@@ -43,22 +43,35 @@ class _Casting(interception.Mode):
         self.dtypes = dict(_FIRST_DTYPE)
         self.cache_enabled = True
         self.nesting = 0
+        self.counted = False  # among the observers of ops
 
     def follow(self) -> None:
         """Be among the thread's modes while the switch of the CPU is on."""
         modes = threads.state.modes
         others = [mode for mode in modes if mode is not self]
         wanted = self.enabled.get("cpu", False)
-        # An op may switch it while this mode is off for that op; `run` looks at the switch as well.
+        # A block inside an op may switch it while this mode is off for that op, when it is counted and not in the list; `run`
+        # looks at the switch as well.
         # From here on no signal is handled, so that the list and the count change together.
         if wanted and self not in modes:
             modes[:] = [*others, self]
-            observer.acquire()
+            if not self.counted:
+                self.counted = True
+                observer.acquire()
         elif not wanted and self in modes:
             modes[:] = others
+            self.counted = False
             observer.release()
 
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
+        try:
+            return self._run(op, args)
+        finally:
+            modes = threads.state.modes
+            if self in modes:  # from a block inside the op; `run_modes` puts it back
+                modes.remove(self)
+
+    def _run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         if self.enabled.get("cpu", False):
             target = self._target(op, args)
             if target is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._core.threads import threads
+from mindtorch_v2._dispatch import entry_globals
 
 
 def test_custom_op_with_a_derivative():
@@ -175,8 +177,9 @@ def test_autocast_of_an_op_from_outside():
     x = torch.ones(3)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert twice(x).dtype is torch.ops.test_library.twice_cast(x).dtype is torch.float16
+        assert len(threads.state.modes) == 1  # the block inside the op leaves what it found
     assert twice(x).dtype is torch.float32
-    assert seen == [False, False, False]
+    assert seen == [False, False, False] and not threads.state.modes and not entry_globals.observers_active
     with pytest.raises(RuntimeError, match="at start of device string: nowhere$"):
         torch.library.register_autocast("test_library::twice_cast", "nowhere", torch.float16)
 
