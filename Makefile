@@ -146,7 +146,7 @@ site: $(SITE)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
 	@echo "build/site/index.html"
 
-# With the tools that `make test` has not: uvloop and VizTracer.
+# With the tools that `make test` has not, uvloop and VizTracer, and with those it has, so that nothing of it is left out.
 BESIDE := tests/mindtorch_v2/profiler/session/test_beside_other_tools.py
 interop: $(INTEROP)/.installed
 	INTEROP_FOLDER=$(INTEROP) $(INTEROP)/venv/bin/python -m pytest -q -W ignore -o pythonpath=tests/interop --confcutdir=tests/interop tests/interop $(BESIDE) $(PYTEST_ARGS)
@@ -191,7 +191,7 @@ $(RANKS)/.installed: pyproject.toml
 # Without npm the tests of speedscope are skipped; where there is no build of mindspore, the one of its profiler.
 $(INTEROP)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(INTEROP)/venv
-	$(INTEROP)/venv/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[interop]'
+	$(INTEROP)/venv/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[interop]' anyio coverage gevent pyinstrument trio
 	$(PYTHON) -m venv $(INTEROP)/ascend
 	$(INTEROP)/ascend/bin/python -m pip --quiet --disable-pip-version-check install 'torch-tb-profiler-ascend>=0.4.0.11'
 	if command -v npm > /dev/null; then npm install --prefix $(INTEROP) --no-audit --no-fund --silent speedscope@1 axe-core@4; fi

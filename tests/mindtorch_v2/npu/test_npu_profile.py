@@ -142,6 +142,7 @@ def test_device_memory(npu):
     assert made.device_memory_usage == 4096  # rounded up to blocks of 512
     store = prof.profiler.store
     assert store.mem_bytes[store.mem_device_type != 0].sum() == 0
+    assert set(store.mem_reserved[store.mem_device_type != 0].tolist()) == {torch.npu.memory_reserved()}
 
 
 def test_nothing_waits_for_the_device_before_stop(npu, by_events):
@@ -180,7 +181,7 @@ def test_two_streams_have_two_lanes(npu):
 
 def test_blocks_are_told_apart_by_their_device_and_in_order_of_time():
     columns = {}
-    rows = [(5, 512, 0x1000, 7, 0), (5, -512, 0x1000, 7, 0), (6, 512, 0x1000, 7, 0), (7, -512, 0x1000, 7, 1)]
+    rows = [(5, 512, 0x1000, 7, 0, 9), (5, -512, 0x1000, 7, 0, 9), (6, 512, 0x1000, 7, 0, 9), (7, -512, 0x1000, 7, 1, 9)]
     device_columns.add_memory(columns, rows, {7: 0})
     assert columns["mem_bytes"].tolist() == [512, -512, 512]  # what device 1 let go of was given out before
     assert columns["mem_device_index"].tolist() == [0, 0, 0]

@@ -115,6 +115,11 @@ class Block:
         """Bytes taken, `nbytes` rounded up."""
         return self._piece.size
 
+    @property
+    def reserved(self) -> int:
+        """Bytes that the allocator holds on the block's device as of now, in blocks or not."""
+        return self._allocator.reserved
+
     def record_stream(self, stream: Stream) -> None:
         """Say that another stream uses the block too: it is not given out again before that stream is done with it."""
         if stream is not self.stream:
@@ -151,6 +156,11 @@ class Allocator:
         self._waiting: list[tuple[_Piece, list[Event]]] = []
         self._segments: dict[int, int] = {}  # address: size
         self._statistics = Statistics()
+
+    @property
+    def reserved(self) -> int:
+        """Bytes that were taken from the device and not given back."""
+        return self._statistics.reserved
 
     def allocate(self, nbytes: int, stream: Stream) -> Block:
         """A block of at least `nbytes` for work of a stream."""

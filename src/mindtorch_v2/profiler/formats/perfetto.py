@@ -22,7 +22,8 @@ _COUNTER_UNIT, _BYTES_UNIT = 3, 3
 _EVENT_CATEGORIES, _EVENT_NAMES = 1, 2
 _IID, _NAME = 1, 2
 _CATEGORY_IIDS, _TYPE, _NAME_IID, _TRACK_UUID, _COUNTER_VALUE, _FLOW_IDS, _LAST_FLOW_IDS = 3, 9, 10, 11, 30, 47, 48
-_ANNOTATION, _ANNOTATION_NAME, _ANNOTATION_JSON = 4, 10, 9
+_ANNOTATION, _ANNOTATION_NAME, _ANNOTATION_JSON, _ANNOTATION_INT = 4, 10, 9, 4
+CUT = "cut off (ns)"  # slices of a track nest: how much later one ended that another, which is not inside of it, cuts
 _BEGIN, _END, _COUNTS = 1, 2, 4
 _STATE_CLEARED, _NEEDS_STATE = 1, 2
 _CATEGORIES = (
@@ -62,6 +63,7 @@ class _TraceWriter:
         self._starting, self._ending = _flows(store)
         self._labels = (store.name.astype(np.int64) * len(_CATEGORIES) + store.kind).tolist()
         self._details = store.details.tolist()
+        self._ends = store.end.tolist()
         self._beginnings: dict[int, bytes] = {}  # by name and kind: the encoded part of a slice's beginning
 
     def blocks(self) -> Iterator[bytes]:
@@ -113,6 +115,9 @@ class _TraceWriter:
                 event += fixed64(_FLOW_IDS, flow)
             for flow in self._ending.get(row, ()):
                 event += fixed64(_LAST_FLOW_IDS, flow)
+        elif time < self._ends[row]:
+            cut = text(_ANNOTATION_NAME, CUT) + number(_ANNOTATION_INT, self._ends[row] - time)
+            event += message(_ANNOTATION, cut)
         return _packet(number(_TIMESTAMP, time) + message(_TRACK_EVENT, event) + self._sequence)
 
     def _beginning(self, label: int) -> bytes:

@@ -14,6 +14,7 @@ from . import kineto
 from ._protobuf import Truncated, fields
 from ._recovery import Recovery, TraceError
 from ._source import Progress, blocks
+from .perfetto import CUT
 
 _JSON = re.compile(rb'\s*(\{\s*(["}]|$)|\[\s*([{\]]|$))')
 _DEVICE_LANE = re.compile(r"device (\d+) (.*)")
@@ -121,7 +122,7 @@ class _Trace:
             if not opened:
                 self._recovery.skip("end of a slice that did not begin")
             else:
-                self._slices.append(opened.pop()._replace(end=time))
+                self._slices.append(opened.pop()._replace(end=time + _cut_off(body)))
             return
         if kind not in (_BEGIN, _INSTANT):
             return
@@ -244,6 +245,12 @@ def _annotation(body: bytes) -> dict[str, Any]:
     if not name:
         return {}
     return {name: _text(parts[6]) if 6 in parts else next((parts[at] for at in (2, 3, 4) if at in parts), None)}
+
+
+def _cut_off(body: Any) -> int:
+    """How much longer a slice of this project's was than its track could show."""
+    annotations = (_annotation(value) for field, value in fields(body) if field == 4 and isinstance(value, bytes))
+    return next((_whole(found[CUT]) for found in annotations if CUT in found), 0)
 
 
 def _micro(nanoseconds: int) -> Decimal:

@@ -40,7 +40,7 @@ class DeviceRecorder:
         self._clock = clock
         self._with_memory = with_memory
         self._pending: list[Launched] = []
-        self._memory: list[tuple[int, int, int, int, int]] = []
+        self._memory: list[tuple[int, int, int, int, int, int]] = []
         self._activities: observer.DeviceActivities | None = None
         self._ended: int | None = None
         self.launched: list[Launched] = []
@@ -93,7 +93,8 @@ class DeviceRecorder:
     def memory_changed(self, block: Any, change: int) -> None:
         """Note the block, for a recording of memory."""
         if self._with_memory:
-            self._memory.append((self._clock(), change, block.address, get_native_id(), block.device_index))
+            place = block.address, get_native_id(), block.device_index
+            self._memory.append((self._clock(), change, *place, block.reserved))
 
     @property
     def nbytes(self) -> int:

@@ -74,11 +74,14 @@ class Rows:
             columns[column] = np.concatenate([np.broadcast_to(old, before), np.broadcast_to(new, count)])
 
 
-def add_memory(columns: dict[str, Any], rows: list[tuple[int, int, int, int, int]], threads: dict[int, int]) -> None:
-    """Add allocations and frees. As on the CPU, the free of a block from before the recording is left out."""
+def add_memory(columns: dict[str, Any], rows: list[tuple[int, int, int, int, int, int]], threads: dict[int, int]) -> None:
+    """Add allocations and frees: time, bytes, address, thread, device, what the allocator holds.
+
+    As on the CPU, the free of a block from before the recording is left out.
+    """
     known: set[tuple[int, int]] = set()
     kept = []
-    for time, amount, address, ident, index in sorted(rows, key=lambda row: row[0]):
+    for time, amount, address, ident, index, reserved in sorted(rows, key=lambda row: row[0]):
         tid = threads[ident if ident in threads else next(iter(threads))]
         if amount > 0:
             known.add((index, address))
@@ -86,8 +89,8 @@ def add_memory(columns: dict[str, Any], rows: list[tuple[int, int, int, int, int
             continue
         else:
             known.remove((index, address))
-        kept.append((time, amount, address, tid, NPU, index))
-    names = ("mem_time", "mem_bytes", "mem_addr", "mem_tid", "mem_device_type", "mem_device_index")
+        kept.append((time, amount, address, tid, NPU, index, reserved))
+    names = ("mem_time", "mem_bytes", "mem_addr", "mem_tid", "mem_device_type", "mem_device_index", "mem_reserved")
     before = len(columns.get("mem_time", ()))
     for name, values in zip(names, np.array(kept, np.int64).reshape(-1, len(names)).T, strict=True):
         missing = {"mem_device_type": 0, "mem_device_index": -1}.get(name, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -18,8 +19,15 @@ OPTIMIZER_STEP = "Optimizer.step#"
 COLLECTIVE = '"Collective name"'  # an argument that every communication has
 
 
+# CANN numbers some kernels and all collectives of a process: trans_TransData_12, hcom_allReduce__586_3_1.
+_NUMBERED = re.compile(r"(trans_[A-Za-z]\w*_)\d+|(hcom_[A-Za-z]+_)_[0-9a-z]+_\d+_\d+")
+
+
 def display_name(name: str) -> str:
-    """The name an event is shown and grouped under: all profiler steps share one."""
+    """The name an event is shown and grouped under: all profiler steps share one, and what CANN only tells apart by numbers."""
+    if name.startswith(("trans_", "hcom_")):
+        numbered = _NUMBERED.fullmatch(name)
+        return f"{numbered[1] or numbered[2]}*" if numbered else name
     return "ProfilerStep*" if name.startswith(STEP_PREFIX) else name
 
 

@@ -241,7 +241,7 @@ class EventStore(DerivedColumns):
         A row needs name (text), start and end; kind defaults to OP and thread (an operating-system id) to 1.
         It may have any other column, with `inputs` (InputInfo), `stack` (tuple of frames), `module`, `overload` and
         `details` (RowDetails) passed by value. A device row has `stream` (its number) instead of a thread, and `launch_thread`.
-        A memory row has time, bytes and optionally addr, thread, device_type and device_index.
+        A memory row has time, bytes and optionally addr, thread, device_type, device_index and reserved.
         """
         rows, memory = list(rows), list(memory)
         tables: dict[str, dict[Any, int]] = {
@@ -281,6 +281,7 @@ class EventStore(DerivedColumns):
             columns["mem_tid"] = [thread(m.get("thread", 1)) for m in memory]
             columns["mem_device_type"] = [m.get("device_type", 0) for m in memory]
             columns["mem_device_index"] = [m.get("device_index", -1) for m in memory]
+            columns["mem_reserved"] = [m.get("reserved", 0) for m in memory]
         return cls.freeze(
             columns,
             names=list(tables["names"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sqlite3
 from contextlib import closing
@@ -12,10 +13,11 @@ import pytest
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import TraceError, load
-from mindtorch_v2.profiler.analysis.device.summary import device_summaries
+from mindtorch_v2.profiler.analysis.device.summary import device_summaries, kernel_groups
 from mindtorch_v2.profiler.cli.main import main
+from mindtorch_v2.profiler.formats.ascend import kinds
 from mindtorch_v2.profiler.results import writers
-from mindtorch_v2.profiler.store.store import EventStore
+from mindtorch_v2.profiler.store.store import EventStore, RowDetails
 
 FORMS = {"text": folders.text_folder, "database": folders.database_folder}
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -169,6 +171,89 @@ def test_a_recording_of_this_project_becomes_a_folder(tmp_path):
     assert rows_of(again.store, observer.SCOPE) == [("my block", 0, 9_000)]
     assert rows_of(again.store, observer.KERNEL) == [("Mm", 3_000, 8_000)]
     assert {average.key: average.self_device_time_total for average in again.key_averages()}["aten::mm"] == 5
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("trans_TransData_12", "TransData"),
+        ("aclnnRelu_ReluAiCore_Relu", "Relu"),
+        ("aclnnLogSoftmax_LogSoftmaxAiCore_LogSoftmaxV2", "LogSoftmaxV2"),
+        ("MatMulV2", "MatMulV2"),
+        ("Adds_", "Adds_"),
+    ],
+)
+def test_the_kind_of_a_kernel_is_in_its_name(name, kind):
+    assert kinds.kernel_type(name) == kind
+
+
+def own_store():
+    """A step with two kernels, one of them on both kinds of cores, two calls, and memory that comes and goes out of turn."""
+    npu = {"device_type": 20, "device_index": 0, "stream": 1, "launch_thread": 1, "step": 3}
+    work = [("trans_TransData_0", 1, 3_000, 8_000, "AI_CORE"), ("aclnnX_X", 2, 9_000, 9_500, "MIX_AIV")]
+    rows = [
+        {"name": "ProfilerStep#3", "kind": observer.STEP, "start": 0, "end": 20_000, "step": 3},
+        {"name": "aten::mm", "start": 1_000, "end": 15_000, "step": 3},
+        {"name": "aclnnMm", "kind": observer.RUNTIME, "start": 2_000, "end": 2_500, "correlation": 1, "step": 3},
+        {"name": "aclrtMemcpyAsync", "kind": observer.RUNTIME, "start": 2_600, "end": 2_700, "correlation": 2, "step": 3},
+    ]
+    for name, number, start, end, core in work:
+        details = RowDetails("", json.dumps({"Accelerator Core": core}))
+        times = {"start": start, "end": end, "launch_ns": 2_000 + 600 * (number - 1)}
+        rows.append({"name": name, "kind": observer.KERNEL, "correlation": number, **times, "details": details, **npu})
+    place = {"device_type": 20, "device_index": 0, "reserved": 1 << 21}
+    moments = ((1_500, 1024, 8), (1_600, 2048, 16), (1_700, -1024, 8), (1_900, -2048, 16))
+    memory = [{"time": time, "bytes": size, "addr": address, **place} for time, size, address in moments]
+    return EventStore.from_rows(rows, pid=99, wall_start_ns=folders.BASE, options={"use_device": "npu"}, memory=memory)
+
+
+def test_the_tables_of_an_own_recording_are_as_torch_npus(tmp_path):
+    writers.get("ascend")(own_store(), tmp_path / "own_ascend_pt")
+    output = tmp_path / "own_ascend_pt" / OUTPUT
+
+    def table(name):
+        with open(output / name, newline="") as file:
+            return list(csv.DictReader(file))
+
+    assert {(row["Level"], row["API Name"]) for row in table("api_statistic.csv")} == {
+        ("acl", "aclnnMm"),
+        ("acl", "aclrtMemcpyAsync"),
+    }
+    assert {row["OP Type"]: row["Core Type"] for row in table("op_statistic.csv")} == {"TransData": "AI_CORE", "X": "MIX_AIV"}
+    (mm,) = table("operator_details.csv")  # steps are no operators
+    device = [float(value) for key, value in mm.items() if key.startswith("Device")]
+    assert (mm["Name"], device) == ("aten::mm", [5.5, 5.5, 5.0, 5.0])
+    record = table("memory_record.csv")
+    times = [row["Timestamp(us)"].strip() for row in record]
+    assert times == sorted(times) and [float(row["Total Allocated(MB)"]) * 1024 for row in record] == [1, 3, 2, 0]
+    assert {float(row["Total Reserved(MB)"]) for row in record} == {2}
+    calls = [event for event in json.loads((output / "trace_view.json").read_text()) if "@" in event["name"]]
+    assert [call["name"] for call in calls] == ["AscendCL@aclnnMm", "AscendCL@aclrtMemcpyAsync"]
+    assert {name for name, *_ in rows_of(load(tmp_path / "own_ascend_pt").store, observer.RUNTIME)} == {
+        "aclnnMm",
+        "aclrtMemcpyAsync",
+    }
+    writers.get("ascend-db")(own_store(), tmp_path / "db_ascend_pt")
+    (path,) = (tmp_path / "db_ascend_pt" / OUTPUT).glob("ascend_pytorch_profiler*.db")
+    with closing(sqlite3.connect(path)) as database:
+        levels = database.execute("SELECT DISTINCT e.name FROM CANN_API c JOIN ENUM_API_TYPE e ON e.id = c.type").fetchall()
+        moments = database.execute("SELECT timestamp, totalReserved FROM MEMORY_RECORD").fetchall()
+    assert levels == [("acl",)]
+    assert moments == sorted(moments) and {reserved for _, reserved in moments} == {1 << 21}
+
+
+def test_what_numbers_tell_apart_is_one_row_of_tables():
+    collectives = ["hcom_allReduce__586_0_1", "hcom_allReduce__9a_12_1"]
+    names = ["trans_TransData_0", "trans_TransData_17", *collectives, "trans_former", "Mm"]
+    npu = {"kind": observer.KERNEL, "device_type": 20, "device_index": 0, "stream": 1, "correlation": -1}
+    rows = [{"name": name, "start": 10 * at, "end": 10 * at + 1 + at, **npu} for at, name in enumerate(names)]
+    store = EventStore.from_rows(rows, pid=1, wall_start_ns=0, options={"use_device": "npu"})
+    assert [(group.name, group.calls, group.total_ns) for group in kernel_groups(store)] == [
+        ("hcom_allReduce_*", 2, 7),
+        ("Mm", 1, 6),
+        ("trans_former", 1, 5),
+        ("trans_TransData_*", 2, 3),
+    ]
 
 
 def test_a_folder_that_cannot_be_written_leaves_nothing(loaded, tmp_path):

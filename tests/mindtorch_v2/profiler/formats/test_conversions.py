@@ -57,7 +57,23 @@ def own_recording(folder):
     return folder.with_suffix(".mtp")
 
 
-@pytest.mark.parametrize("recording", [folders.text_folder, own_recording])
+def as_cards_record(folder):
+    """A folder with calls of Python that overlap ops without nesting, and a launch of two copies of which one has a flow."""
+    trace = folders.text_folder(folder) / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+    events = json.loads(trace.read_text())
+    for number, (start, end) in enumerate(((500, 1_500), (1_200, 2_000), (1_900, 25_000), (29_500, 40_000))):
+        times = {"ts": folders.micro(start), "dur": (end - start) / 1000}
+        place = {"pid": folders.PROCESS, "tid": folders.THREAD}
+        args = {"Python id": number + 1, "Python parent id": 0}
+        events.append({"ph": "X", "name": f"call {number}", "cat": "python_function", **place, **times, "args": args})
+    copy = next(event for event in events if event["name"] == "MEMCPY_ASYNC" and event["ph"] == "X")
+    events.remove(next(event for event in events if event["name"] == "Node@aclrtMemcpyAsync"))  # as at the lowest level
+    events.append({**copy, "ts": folders.micro(folders.COPY[3] + 100), "dur": 0.5})
+    trace.write_text(json.dumps(events))
+    return folder
+
+
+@pytest.mark.parametrize("recording", [folders.text_folder, own_recording, as_cards_record])
 @pytest.mark.parametrize("first, second", [*itertools.combinations(FORMS, 2)])
 def test_sums_are_equal_both_ways(tmp_path, capsys, first, second, recording):
     start = recording(tmp_path / "start_ascend_pt")
@@ -69,6 +85,12 @@ def test_sums_are_equal_both_ways(tmp_path, capsys, first, second, recording):
         path = target
         assert sums(load(path).store) == expected, form
     capsys.readouterr()
+
+
+def test_a_launch_of_two_copies_is_that_of_one_op(tmp_path):
+    totals, launched, _ = sums(load(as_cards_record(tmp_path / "x_ascend_pt")).store)
+    assert totals[observer.COPY, "MEMCPY_ASYNC"] == [2, 5_500]
+    assert [op for name, op in launched if name == "MEMCPY_ASYNC"] == ["aten::copy_"] * 2
 
 
 def test_a_perfetto_trace_that_is_damaged_keeps_the_rest(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import ascend_folders
 import pytest
 
 from mindtorch_v2.profiler import load
@@ -45,8 +46,19 @@ def test_figures_are_those_of_the_analysis(open_page, tmp_path):
     assert [int(step[part]) for part in parts] == [wanted["overlap"][0][part] for part in parts]
     assert {row["name"] for row in rows(page, "Copies and fills")} == {group["name"] for group in wanted["copies"]}
     assert [int(row["launches"]) for row in rows(page, "Launches by stream")] == [3, 1]
+    first = page.eval_on_selector_all("#section-device thead tr", "rows => rows.map((row) => row.cells[0].className)")
+    assert len(first) == 6 and not any("number" in classes for classes in first)  # that column has all the room that is left
     text = page.inner_text("#section-device")
     assert "NVIDIA A100" in text and "The host is the limit" in text
+
+
+def test_memory_of_a_device_is_in_the_table_of_operators(open_page, tmp_path):
+    load(ascend_folders.text_folder(tmp_path / "x_ascend_pt")).export_html(tmp_path / "x.html")
+    page = open_page(tmp_path / "x.html", "operators")
+    titles = page.eval_on_selector_all("#section-operators thead th", "cells => cells.map((cell) => cell.textContent)")
+    assert [title for title in titles if "emory" in title] == ["Memory", "Self memory"]
+    linear = page.locator("#section-operators tbody tr", has_text="aten::linear")
+    assert linear.locator("[data-key=self_device_memory]").get_attribute("data-value") == "2048"
 
 
 def test_a_search_is_kept_in_the_address(open_page, tmp_path):

@@ -68,7 +68,7 @@ class StepParts(NamedTuple):
 
 
 class KernelGroup(NamedTuple):
-    """Kernels of one name and launch geometry."""
+    """Kernels of one name and launch geometry; numbers that CANN gives single kernels and collectives are a star."""
 
     name: str
     device: str
@@ -198,13 +198,13 @@ def kernel_groups(store: EventStore) -> list[KernelGroup]:
     for device, all_rows in by_device(store):
         rows = all_rows[store.kind[all_rows] == observer.KERNEL]
         geometry, shapes = arguments.geometry(rows)
-        key, which = np.unique(store.name[rows].astype(np.int64) * (len(shapes) + 1) + geometry, return_inverse=True)
+        key, which = np.unique(store.label[rows].astype(np.int64) * (len(shapes) + 1) + geometry, return_inverse=True)
         for at, number in enumerate(key.tolist()):
             name, shape = divmod(number, len(shapes) + 1)
             some = rows[which == at]
             grid, block = shapes[shape] if shape < len(shapes) else (None, None)
             spent = store.duration[some]
-            text = store.names[name]
+            text = store.labels[name]
             groups.append(
                 KernelGroup(
                     text,

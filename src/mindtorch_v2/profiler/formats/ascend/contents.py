@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...._dispatch import observer
+from ...store import tree
 from ...store.intervals import Intervals
 from ...store.store import EventStore
 from . import kinds
@@ -100,12 +101,27 @@ class Contents:
         return ident
 
     def kernel_type(self, row: int) -> str:
-        """The kind of op that a kernel is: what the recording says, else the last part of its name."""
-        return str(self.details(row).get("Type") or self.name(row).rpartition("_")[2] or self.name(row))
+        """The kind of op that a kernel is: what the recording says, else the one in its name."""
+        told = self.details(row).get("Type")
+        return str(told) if told else kinds.kernel_type(self.name(row))
 
     def core(self, row: int) -> str:
         """The unit that a kernel ran on. What is not known is taken as a vector core's, as most kernels are."""
         return str(self.details(row).get("Accelerator Core") or "AI_VECTOR_CORE")
+
+    @cached_property
+    def time_on_cores(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of each host row the time of the kernels on AI cores that it launched, alone and with its descendants.
+
+        What torch_npu calls "With AICore": without collectives, copies, AI CPUs and kernels on both kinds of cores at once.
+        """
+        rows = self.kernels[[self.core(row) in kinds.AI_CORES for row in self.kernels.tolist()]]
+        alone = tree.sums(self.store.launcher[rows], self.store.duration[rows], len(self.store))
+        return alone, tree.subtree_sums(self.store.parent, alone)
+
+    def level(self, row: int) -> str:
+        """The layer of CANN that a call of the host belongs to: of calls that this project recorded, its C interface."""
+        return str(self.details(row).get("level") or "acl")
 
     def connection(self, row: int) -> int | None:
         """The number that a launch and what it launched have in common."""
@@ -208,6 +224,11 @@ class Contents:
                 yield self._block(key[0], open_blocks.pop(key), now)
         for (device, _), begun in open_blocks.items():
             yield self._block(device, begun, None)
+
+    def moments(self) -> list[tuple[int, int | None, int | None, int]]:
+        """In order of time how much memory of a device was in use and reserved: (time, in use, reserved, device)."""
+        found = ((*moment, block.device) for block in self.blocks() for moment in block.moments())
+        return sorted(found, key=lambda moment: moment[0])
 
     def _block(self, device: int, begun: tuple[int, ...], ended: tuple[int, int, int] | None) -> Block:
         row, time, total, reserved = begun

@@ -183,7 +183,7 @@ class _Recording:
     def _runtime(self) -> Iterator[Row]:
         contents = self._contents
         for row in contents.runtime.tolist():
-            level = _LEVELS.get(str(contents.details(row).get("level")), _LEVELS["node"])
+            level = _LEVELS.get(contents.level(row), _LEVELS["node"])
             yield *self._times(row), level, self._thread(row), contents.connection(row), self._text(contents.name(row))
 
     # ------------------------------------------------------------------ the device
@@ -310,6 +310,5 @@ class _Recording:
             yield self._text(block.name), block.size, *times, *before, *after, 0, block.device
 
     def _totals(self) -> Iterator[Row]:
-        for block in self._contents.blocks():
-            for time, total, reserved in block.moments():
-                yield self._text("PTA"), time, total, reserved, total, 0, block.device
+        for time, total, reserved, device in self._contents.moments():
+            yield self._text("PTA"), time, total, reserved, total, 0, device

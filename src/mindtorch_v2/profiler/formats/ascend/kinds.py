@@ -28,7 +28,12 @@ SCOPE_ARGUMENT = "Scope"  # of ranges in folders that are written here, so that 
 _RANGES = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)", "DistributedDataParallel.")
 
 COPY_NAME = "memcpy direction"  # the argument that has the name of a copy or fill in folders that are written here
+CALL_NAME = "Api"  # the argument that has the name of a call of the host, which CANN would write with its layer before it
 MARK = "MSTX"  # the type of a task that marks a moment or a range of a stream, in folders that are written here
+
+AI_CORES = frozenset({"AI_CORE", "AI_VECTOR_CORE"})  # units of kernels; mixes of both, AI CPUs and others are none
+
+_NUMBERED = re.compile(r"(?:.*_)?([A-Za-z]\w*?)_\d+")  # trans_TransData_12, the twelfth of a process
 
 _COLLECTIVE = re.compile(r"hcom_([A-Za-z]+)__([0-9a-z]+)_([0-9]+)_[0-9]+")
 
@@ -74,6 +79,12 @@ def host_category(category: str, name: str) -> str:
     if category in ("enqueue", "dequeue"):
         return "privateuse1_runtime"
     return category or "user_annotation"
+
+
+def kernel_type(name: str) -> str:
+    """The kind of op in a kernel's name, such as Relu of aclnnRelu_ReluAiCore_Relu and TransData of trans_TransData_12."""
+    numbered = _NUMBERED.fullmatch(name)
+    return numbered[1] if numbered else name.rpartition("_")[2] or name
 
 
 def collective(name: str) -> tuple[str, int] | None:

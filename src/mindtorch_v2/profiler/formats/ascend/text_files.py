@@ -135,11 +135,14 @@ def _runtime(contents: Contents) -> Iterator[dict[str, Any]]:
     process = _process(contents, kinds.CANN)
     for row in contents.runtime.tolist():
         details, thread, connection = contents.details(row), contents.lane(row), contents.connection(row)
-        args = {"Thread Id": thread, "Mode": details.get("Mode", "launch"), "level": details.get("level", "node")}
+        name = contents.name(row)
+        args = {"Thread Id": thread, "Mode": details.get("Mode", "launch"), "level": contents.level(row)}
+        if "level" not in details and "@" not in name:  # CANN has the layer before the name, and tools look for it
+            args[kinds.CALL_NAME], name = name, f"AscendCL@{name}"
         if connection is None:
-            yield _span(contents, row, process, thread, contents.name(row), args)
+            yield _span(contents, row, process, thread, name, args)
             continue
-        event = _span(contents, row, process, thread, contents.name(row), {**args, "connection_id": connection})
+        event = _span(contents, row, process, thread, name, {**args, "connection_id": connection})
         yield event
         place = {"pid": process, "tid": thread, "ts": event["ts"]}
         yield {"name": f"HostToDevice{connection}", "ph": "s", "cat": "HostToDevice", "id": str(connection), **place}
@@ -388,20 +391,20 @@ def _operator_details(contents: Contents) -> Iterator[list[Any]]:
         ),
         *("Device Total Duration(us)", "Device Self Duration With AICore(us)", "Device Total Duration With AICore(us)"),
     ]
-    self_device, total_device, stacks = store.self_device_ns, store.total_device_ns, store.call_stack
-    for row in contents.ops.tolist():
+    stacks = store.call_stack
+    on_device = (store.self_device_ns, store.total_device_ns, *contents.time_on_cores)
+    for row in contents.ops[store.kind[contents.ops] != observer.STEP].tolist():
         shapes = input_texts(store.input_infos[store.shapes[row]])["Input Dims"] if store.shapes[row] >= 0 else ""
         stack = SEPARATOR.join(store.stacks[stacks[row]]) if stacks[row] >= 0 else ""
-        device = [micro(int(self_device[row])), micro(int(total_device[row]))]
         host = [micro(int(store.self_ns[row])), micro(int(store.duration[row]))]
-        yield [contents.name(row), shapes, stack, *host, *device, *device]
+        yield [contents.name(row), shapes, stack, *host, *(micro(int(times[row])) for times in on_device)]
 
 
 def _api_statistic(contents: Contents) -> Iterator[list[Any]]:
     yield ["Level", "API Name", "Time(us)", "Count", "Avg(us)", "Min(us)", "Max(us)", "Variance"]
     spent: dict[tuple[str, str], list[int]] = {}
     for row in contents.runtime.tolist():
-        key = (str(contents.details(row).get("level", "node")), contents.name(row).rpartition("@")[2])
+        key = (contents.level(row), contents.name(row).rpartition("@")[2])
         spent.setdefault(key, []).append(int(contents.store.duration[row]))
     for key, times in sorted(spent.items(), key=lambda item: -sum(item[1])):
         total, shortest, mean, longest = _statistics(times)
@@ -438,10 +441,9 @@ def _memory_record(contents: Contents) -> Iterator[list[Any]]:
         "Stream Ptr",
         "Device Type",
     ]
-    for block in contents.blocks():
-        for time, total, reserved in block.moments():
-            figures = [_megabytes(total), _megabytes(reserved), _megabytes(total)]
-            yield ["PTA", _time(time), *figures, 0, f"NPU:{block.device}"]
+    for time, total, reserved, device in contents.moments():
+        figures = [_megabytes(total), _megabytes(reserved), _megabytes(total)]
+        yield ["PTA", _time(time), *figures, 0, f"NPU:{device}"]
 
 
 def _megabytes(size: int | None) -> Any:

@@ -111,6 +111,8 @@ class Translator:
     def _of_cann(self, event: dict[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
         """A call of CANN, on the thread of Python that made it."""
         more = {key: args[key] for key in ("Mode", "level") if key in args}
+        if isinstance(args.get(kinds.CALL_NAME), str):
+            event, more = {**event, "name": args[kinds.CALL_NAME]}, {}
         if type(args.get("connection_id")) is int:
             more["correlation"] = args["connection_id"]
         return {**event, "pid": kinds.host_process(event["pid"]), "cat": "privateuse1_runtime", "args": more}

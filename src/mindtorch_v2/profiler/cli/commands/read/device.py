@@ -59,7 +59,8 @@ def _hint(store: EventStore) -> str:
 def _print_summary(summary: device_time.DeviceSummary) -> None:
     name = f" ({shown(summary.name)})" if summary.name else ""
     print(
-        f"{summary.device}{name}: busy {summary.utilization:.1%} of {duration(summary.span_ns)}, on {summary.streams} streams"
+        f"{summary.device}{name}: busy {summary.utilization:.1%} of {duration(summary.span_ns)}, on {summary.streams} "
+        + ("stream" if summary.streams == 1 else "streams")
     )
     facts = [f"kernels {duration(summary.kernel_ns)}", f"copies and fills {duration(summary.copy_ns)}"]
     if summary.communication_ns:

@@ -79,7 +79,8 @@ export function grouped(model, by, from = -Infinity, to = Infinity) {
         flops: 0,
         selfBytes: 0,
         totalBytes: 0,
-        deviceBytes: 0,
+        selfDeviceBytes: 0,
+        totalDeviceBytes: 0,
         shape: by === "shape" ? model.shapeText(row) : "",
         module: by === "module" ? model.module[row] : -1,
         stack: model.stack[row],
@@ -99,7 +100,8 @@ export function grouped(model, by, from = -Infinity, to = Infinity) {
     one.flops += model.flops[row];
     one.selfBytes += memory.self[row];
     one.totalBytes += memory.total[row];
-    one.deviceBytes += memory.deviceSelf[row];
+    one.selfDeviceBytes += memory.deviceSelf[row];
+    one.totalDeviceBytes += memory.deviceTotal[row];
   }
   return { group, groups: found };
 }

@@ -99,6 +99,8 @@ export class Model {
     }
     Object.assign(this, { hostSelf, deviceTime, hasDevice: deviceTime > 0, hasFlops: this.flops.some((value) => value > 0) });
     this.hasMemory = Boolean(this.mem_time);
+    this.hasDeviceMemory = this.hasMemory && this.mem_device_type.some(Boolean);
+    this.hasHostMemory = this.hasMemory && this.mem_device_type.some((type) => !type);
     this.hasShapes = this.inputs.length > 0;
     this.hasModules = this.module.some((value) => value >= 0);
     this.hasStacks = this.stack.some((value) => value >= 0);

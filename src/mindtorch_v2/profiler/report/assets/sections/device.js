@@ -59,11 +59,11 @@ function deviceSummary(device, limit) {
   ].filter(([value]) => value !== null);
   return [
     el("h3", { text: device.name ? `${device.device}: ${device.name}` : device.device }),
-    limit && el("p", { class: "note", text: `${LIMIT_TEXTS[limit.limit]}.` }),
+    limit && el("p", { class: "note limit", text: `${LIMIT_TEXTS[limit.limit]}.` }),
     el(
       "div",
       { class: "cards" },
-      card("Busy", percent(device.utilization, 1), `${time(device.busy_ns)} of ${time(device.span_ns)}, on ${count(device.streams)} streams`),
+      card("Busy", percent(device.utilization, 1), `${time(device.busy_ns)} of ${time(device.span_ns)}, on ${count(device.streams)} ${device.streams === 1 ? "stream" : "streams"}`),
       card("Kernels", time(device.kernel_ns), `${count(device.kernels)} calls`),
       card("Copies and fills", time(device.copy_ns)),
       device.communication_ns > 0 &&
@@ -168,7 +168,7 @@ export const deviceSection = {
         captionedTable(
           "Computing and communication by step",
           [
-            figureColumn("step", "Step", String),
+            { key: "step", title: "Step", value: (step) => step.step, cell: (step) => String(step.step) },
             figureColumn("duration_ns", "Time", time, "Of the last step until its work was done"),
             figureColumn("computing_ns", "Computing", time),
             figureColumn("communication_ns", "Communication", time),

@@ -7,6 +7,8 @@ import { stackList } from "./details.js";
 import { theme } from "../widgets/palette.js";
 import { Table } from "../widgets/tables.js";
 
+const MEMORY_HINT = "Allocated minus freed";
+
 const SHOWN = [
   ["all", "Everything"],
   ["ops", "Ops"],
@@ -106,16 +108,17 @@ function columnsFor(model, by, most) {
       number("self_device", "Self device", (group) => group.deviceSelf, time, "Time on a device of what it launched itself"),
       number("device", "Device", (group) => group.deviceTime, time, "Time on a device, with everything it called"),
     );
-  if (model.hasMemory) {
+  if (model.hasDeviceMemory) {
+    const [title, alone] = model.hasHostMemory ? ["Device memory", "Self device memory"] : ["Memory", "Self memory"];
     found.push(
-      number("memory", "Memory", (group) => group.totalBytes, bytes, "Allocated minus freed, with everything it called"),
-      number(
-        "self_memory",
-        "Self memory",
-        (group) => group.selfBytes,
-        bytes,
-        "Allocated minus freed, outside of what it called",
-      ),
+      number("device_memory", title, (group) => group.totalDeviceBytes, bytes, `${MEMORY_HINT} on a device, with everything it called`),
+      number("self_device_memory", alone, (group) => group.selfDeviceBytes, bytes, `${MEMORY_HINT} on a device, outside of what it called`),
+    );
+  }
+  if (model.hasHostMemory) {
+    found.push(
+      number("memory", "Memory", (group) => group.totalBytes, bytes, `${MEMORY_HINT}, with everything it called`),
+      number("self_memory", "Self memory", (group) => group.selfBytes, bytes, `${MEMORY_HINT}, outside of what it called`),
     );
   }
   if (model.hasFlops) found.push(number("flops", "FLOPs", (group) => group.flops, flops));
