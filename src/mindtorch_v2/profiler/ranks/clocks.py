@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from .job import Job, Numbers
 from .matching import Instances
+from .runs import run_starts, sorted_within
 
 Floats = NDArray[np.float64]
 
@@ -133,9 +134,9 @@ def _solve(job: Job, instances: Instances, names: list[str], contradictions: lis
     clock_of = place[clock_of]
     count = len(clock_names)
     ends, middle = _ends(job, instances)
+    span = float(max(int(np.abs(ends).max(initial=0)), 1))
     observed = _observations(job, instances, clock_of, ends, count)
     part = _parts(observed, count)
-    span = float(np.abs(ends).max(initial=1.0))
     solution, covariance, jitter = _least_squares(observed, count, span, part)
     offset, rate = solution[:count], solution[count:] / span
     error = _errors(covariance)
@@ -166,26 +167,24 @@ class _Observed:
         return _Observed(self.instance[rows], self.clock[rows], self.end[rows], self.precision[rows])
 
 
-def _ends(job: Job, instances: Instances) -> tuple[Floats, int]:
+def _ends(job: Job, instances: Instances) -> tuple[Numbers, int]:
     """The ends of all instances' rows from the middle of the recording, and that middle."""
     ends = _wall_ends(job, instances)
     if not len(ends):
-        return np.empty(0), 0
+        return ends, 0
     middle = int((int(ends.min()) + int(ends.max())) // 2)
-    return (ends - middle).astype(np.float64), middle
+    ends -= middle
+    return ends, middle
 
 
-def _observations(job: Job, instances: Instances, clock_of: Numbers, ends: Floats, count: int) -> _Observed:
+def _observations(job: Job, instances: Instances, clock_of: Numbers, ends: Numbers, count: int) -> _Observed:
     """One end for each instance and clock: the median of the clock's ranks. Only instances of several clocks tell anything."""
     chosen = np.flatnonzero(instances.synchronous[instances.number]) if len(instances) else np.empty(0, np.int64)
     if not len(chosen):
         return _Observed(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
     key = instances.number[chosen] * count + clock_of[job.messages.rank[instances.rows[chosen]]]
-    chosen_ends = ends[chosen]
-    order = np.lexsort((chosen_ends, key))
-    key, ordered = key[order], chosen_ends[order]
-    del chosen, chosen_ends, order  # of ten thousand ranks each is 25 MB
-    first = np.flatnonzero(np.append(True, np.diff(key) != 0))
+    key, ordered = sorted_within(key, ends[chosen])
+    first = run_starts(key)
     number = np.diff(np.append(first, len(key)))
     end = (ordered[first + (number - 1) // 2] + ordered[first + number // 2]) / 2
     instance, clock = key[first] // count, key[first] % count
@@ -248,10 +247,7 @@ def _least_squares(observed: _Observed, count: int, span: float, part: Numbers) 
     freedom = max(len(x) - len(first) - 2 * (count - 1), 1)
     variance = float((huber * residual**2).sum() / freedom) * len(x) / max(float(huber.sum()), 1.0)
     variance = max(variance, sigma**2)
-    inverse = np.linalg.inv(_matrix(system, size, unknown))
-    half = len(unknown) // 2
-    own = (np.diagonal(inverse)[:half], np.diagonal(inverse)[half:], np.diagonal(inverse[:half, half:]))
-    for values, found in zip(covariance, own, strict=True):
+    for values, found in zip(covariance, _inverse_diagonals(_matrix(system, size, unknown)), strict=True):
         values[free] = found * variance
     return solution, covariance, float(np.sqrt(variance))
 
@@ -366,6 +362,19 @@ def _subtract_pairs(matrix: Floats, clock: Numbers, u: Floats, v: Floats, total:
         np.subtract.at(flat, places.ravel(), (vector[part, :, None] * share[part, None, :]).ravel())
 
 
+def _inverse_diagonals(matrix: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of the inverse of [[A, B], [B', D]]: the diagonals of its first, last and upper right block.
+
+    By blocks, which takes half the time of the whole inverse: the last is that of D - B'A⁻¹B.
+    """
+    half = len(matrix) // 2
+    first = np.linalg.inv(matrix[:half, :half])
+    between = first @ matrix[:half, half:]
+    last = np.linalg.inv(matrix[half:, half:] - matrix[half:, :half] @ between)
+    upper = between @ last
+    return np.diagonal(first) + np.einsum("ij,ij->i", upper, between), np.diagonal(last), -np.diagonal(upper)
+
+
 def _errors(covariance: Floats) -> Floats:
     """The standard error of each clock against the reference, at the worst moment of the recording."""
     offsets, rates, between = covariance
@@ -381,23 +390,22 @@ def _contradictions(job: Job, instances: Instances, clocks: Clocks) -> list[Cont
     rank = job.messages.rank[instances.rows[chosen]].astype(np.int64)
     wall = _wall_ends(job, instances)[chosen]
     aligned = wall - np.rint(clocks.offset_ns[rank] + clocks.rate[rank] * (wall - clocks.middle)).astype(np.int64)
-    number = instances.number[chosen]
-    order = np.lexsort((aligned, number))
-    first = np.flatnonzero(np.append(True, np.diff(number[order]) != 0))
-    size = np.diff(np.append(first, len(order)))
-    middle = aligned[order][first + size // 2]
-    residual = np.empty(len(chosen))
-    residual[order] = aligned[order] - np.repeat(middle, size)
+    number = instances.number[chosen]  # in order, so that only ends within an instance are to be sorted
+    _, ordered = sorted_within(number, aligned)
+    first = run_starts(number)
+    size = np.diff(np.append(first, len(number)))
+    residual = aligned - np.repeat(ordered[first + size // 2], size)
+    del aligned, ordered, wall, number
     noise = max(_TO_SIGMA * float(np.median(np.abs(residual))), 1.0)
-    by_rank = np.lexsort((residual, rank))
-    begin = np.flatnonzero(np.append(True, np.diff(rank[by_rank]) != 0))
-    count = np.diff(np.append(begin, len(by_rank)))
-    medians = residual[by_rank][begin + count // 2]
+    rank, residual = sorted_within(rank, residual)
+    begin = run_starts(rank)
+    count = np.diff(np.append(begin, len(rank)))
+    medians = residual[begin + count // 2]
     shared = np.unique(np.array(clocks.clock_names), return_inverse=True)[1].reshape(-1)
     several = np.bincount(shared)[shared] > 1
     far = np.abs(medians) > max(_CONTRADICTION_NS, _CONTRADICTION_SIGMAS * noise)
     return [
         Contradiction(int(job.ranks[at]), job.hosts[at], round(float(median)), int(ends))
-        for at, median, ends in zip(rank[by_rank][begin][far].tolist(), medians[far], count[far], strict=True)
+        for at, median, ends in zip(rank[begin][far].tolist(), medians[far], count[far], strict=True)
         if several[at] and ends >= _FEWEST_ENDS
     ]

@@ -48,6 +48,15 @@ CALLER_NAME = re.compile(r"^(?:c10d::|c10d_functional::|_c10d_functional::|recor
 _ITEM_BYTES = {"float": 4, "double": 8, "half": 2, "long": 8, "int": 4, "short": 2, "char": 1, "byte": 1, "bool": 1}
 _BITS = re.compile(r"(\d+)")
 _MOST_PER_STEP = 1 << 20
+_NONE: Mapping[str, Any] = {}
+_OF_GROUP = (
+    "Process Group Name",
+    "Process Group Description",
+    "Process Group Ranks",
+    "Group size",
+    "Global rank start",
+    "Global rank stride",
+)
 # By kind of row.
 DEVICE_KINDS = np.isin(np.arange(observer.RUNTIME + 1), (observer.KERNEL, observer.COPY, observer.FILL))
 OP_KINDS = np.isin(np.arange(observer.RUNTIME + 1), (observer.OP, observer.BACKWARD, observer.ENGINE))
@@ -107,9 +116,9 @@ def find_collectives(rows: RecordedRows, step: Numbers) -> Collectives:
         chosen = _most_exact(_matching(rows, _DEVICE_NAME) & on_device, _matching(rows, _HOST_NAME) & ~on_device)
     at = np.flatnonzero(chosen)
     groups: dict[Group, int] = {}
-    config = _group_config(rows.metadata)
+    reader = _Arguments(_group_config(rows.metadata), groups)
     pairs = zip(columns["details"][at].tolist(), columns["name"][at].tolist(), strict=True)
-    infos = [_info(arguments.get(detail, {}), rows.names[name], groups, config) for detail, name in pairs]
+    infos = [reader.info(arguments.get(detail, _NONE), rows.names[name]) for detail, name in pairs]
     kind, group, seq, size, peer = np.array(infos, np.int64).reshape(len(at), 5).T
     seq = _numbered(kind, group, seq, peer, step[at])
     return Collectives(at, kind, group, seq, size, peer, list(groups), callers)
@@ -142,30 +151,58 @@ def _most_exact(*choices: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return next((rows for rows in choices if rows.any()), choices[-1])
 
 
-def _info(
-    values: Mapping[str, Any], name: str, groups: dict[Group, int], config: Mapping[str, tuple[str, tuple[int, ...]]]
-) -> tuple[int, int, int, int, int]:
-    """Kind, group, sequence number (-1: none), bytes and peer of a communication."""
-    kind = kind_of(str(values.get("Collective name", name)))
-    if kind == OTHER:
-        kind = kind_of(name)
-    own_name = str(values.get("Process Group Name", ""))
-    description, ranks = config.get(own_name, ("", ()))
-    ranks = _ranks(values) or ranks
-    group = Group(
-        own_name,
-        str(values.get("Process Group Description", description)),
-        _integer(values.get("Group size"), len(ranks)),
-        ranks,
-    )
-    elements = max(_integer(values.get("In msg nelems"), 0), _integer(values.get("Out msg nelems"), 0))
-    size = elements * item_bytes(str(values.get("dtype", "")))
-    peer = -1
-    if kind in (SEND, RECV):
-        peer = _integer(values.get("Dst Rank" if kind == SEND else "Src Rank"), -1)
-        if 0 <= peer < len(ranks):
-            peer = ranks[peer]
-    return kind, groups.setdefault(group, len(groups)), _integer(values.get("Seq"), -1), size, peer
+class _Arguments:
+    """Reads the arguments of a recording's communications. Most name the same few groups and kinds, which are made once."""
+
+    def __init__(self, config: Mapping[str, tuple[str, tuple[int, ...]]], groups: dict[Group, int]) -> None:
+        self._config = config
+        self._groups = groups
+        self._group_numbers: dict[tuple[Any, ...], tuple[int, tuple[int, ...]]] = {}
+        self._kinds: dict[tuple[Any, str], int] = {}
+
+    def info(self, values: Mapping[str, Any], name: str) -> tuple[int, int, int, int, int]:
+        """Kind, group, sequence number (-1: none), bytes and peer of a communication."""
+        get = values.get
+        kind = self._kind(get("Collective name", name), name)
+        group, ranks = self._group(values)
+        elements = max(_integer(get("In msg nelems"), 0), _integer(get("Out msg nelems"), 0))
+        peer = -1
+        if kind in (SEND, RECV):
+            peer = _integer(get("Dst Rank" if kind == SEND else "Src Rank"), -1)
+            if 0 <= peer < len(ranks):
+                peer = ranks[peer]
+        return kind, group, _integer(get("Seq"), -1), elements * item_bytes(str(get("dtype", ""))), peer
+
+    def _kind(self, collective: Any, name: str) -> int:
+        key = (collective if isinstance(collective, str) else str(collective), name)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = kind_of(key[0])
+            kind = self._kinds[key] = kind_of(name) if kind == OTHER else kind
+        return kind
+
+    def _group(self, values: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
+        """The number of the group, and its ranks."""
+        key = tuple(map(values.get, _OF_GROUP))
+        try:
+            return self._group_numbers[key]
+        except KeyError:
+            known = self._group_numbers[key] = self._new_group(values)
+            return known
+        except TypeError:  # ranks as a list
+            return self._new_group(values)
+
+    def _new_group(self, values: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
+        own_name = str(values.get("Process Group Name", ""))
+        description, ranks = self._config.get(own_name, ("", ()))
+        ranks = _ranks(values) or ranks
+        group = Group(
+            own_name,
+            str(values.get("Process Group Description", description)),
+            _integer(values.get("Group size"), len(ranks)),
+            ranks,
+        )
+        return self._groups.setdefault(group, len(self._groups)), ranks
 
 
 def _ranks(values: Mapping[str, Any]) -> tuple[int, ...]:

@@ -105,18 +105,45 @@ def read_head(block: bytes) -> Head:
     return Head(**head, step_numbers=_column(data, at, head["counts"][0])[0])
 
 
-@_refusing
-def decode_parts(block: bytes, counts: list[int]) -> dict[str, Any]:
-    """The parts of a block whose head has been read."""
-    data = zlib.decompressobj().decompress(memoryview(block)[_BLOCK.size :], _MOST_BLOCK)
-    return _parts(data, _LENGTH.size + _LENGTH.unpack_from(data)[0], counts)
+class PartsReader:
+    """Reads the parts of blocks whose heads have been read, one after another.
+
+    Many columns are the same to the byte on rank after rank (kinds, groups, numbers of ops): those are decoded once, so columns
+    are not to be written to.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], tuple[bytes, int, Numbers]] = {}
+
+    @_refusing
+    def read(self, block: bytes, counts: list[int]) -> dict[str, Any]:
+        """The parts of a block, by name; TraceError if they make no sense."""
+        data = zlib.decompressobj().decompress(memoryview(block)[_BLOCK.size :], _MOST_BLOCK)
+        at = _LENGTH.size + _LENGTH.unpack_from(data)[0]
+        parts = {}
+        for (part, names), count in zip(_COLUMNS.items(), counts, strict=True):
+            columns = {}
+            for name in names:
+                begin = at + _LENGTH.size
+                at = begin + _LENGTH.unpack_from(data, at)[0]
+                columns[name] = self._decoded((part, name), data[begin:at], count)
+            parts[part] = PARTS[part](**columns)
+        return parts
+
+    def _decoded(self, name: tuple[str, str], data: bytes, count: int) -> Numbers:
+        last = self._last.get(name)
+        if last is not None and last[0] == data and last[1] == count:
+            return last[2]
+        values = coding.decode(data, count)
+        self._last[name] = (data, count, values)
+        return values
 
 
 def decode(block: bytes) -> Digest:
     """The digest that encode() was called on; TraceError if the block is damaged."""
     head = read_head(block)
     scalars = {name: getattr(head, name) for name in (*_SCALARS, "groups")}
-    return Digest(**scalars, **decode_parts(block, head.counts))
+    return Digest(**scalars, **PartsReader().read(block, head.counts))
 
 
 def _longer(data: bytes, unpacker: Any, wanted: int) -> bytes:
@@ -135,16 +162,6 @@ def _fields(data: bytes, end: int) -> dict[str, Any]:
     if len(head["counts"]) != len(PARTS):
         raise ValueError("another number of parts")
     return head
-
-
-def _parts(data: bytes, at: int, counts: list[int]) -> dict[str, Any]:
-    parts = {}
-    for (part, names), count in zip(_COLUMNS.items(), counts, strict=True):
-        columns = {}
-        for name in names:
-            columns[name], at = _column(data, at, count)
-        parts[part] = PARTS[part](**columns)
-    return parts
 
 
 def _column(data: bytes, at: int, count: int) -> tuple[Numbers, int]:

@@ -13,7 +13,7 @@ from ..formats._recovery import TraceError
 from ..retention.stats import BINS, Summary, duration_of
 from .collectives import Group
 from .digest import OTHERS, Steps
-from .digest_file import Head, decode_parts, read_head
+from .digest_file import Head, PartsReader, read_head
 
 Numbers = NDArray[np.int64]
 MOST_OPS = 64  # of a job, those that take longest
@@ -118,9 +118,9 @@ def merge(blocks: Iterable[bytes], left_out: Iterable[LeftOut] = ()) -> Job:
         notes.append(f"{len(missing)} of {world} ranks are missing: {_listed(missing)}")
     groups, group_of = _groups(ordered)
     every, op_of = _every_op(ordered)
-    columns = _JobColumns(ordered, numbers)
+    columns, reader = _JobColumns(ordered, numbers), PartsReader()
     for at, head in enumerate(ordered):
-        columns.add(decode_parts(chosen.pop(head.rank)[1], head.counts), head, group_of[at], op_of[at])
+        columns.add(reader.read(chosen.pop(head.rank)[1], head.counts), head, group_of[at], op_of[at])
     ops, op_ns, op_calls, sketches = _op_matrices(columns, every, len(ordered))
     return Job(
         ranks=np.array([head.rank for head in ordered], np.int64),

@@ -34,3 +34,12 @@ def test_both_ways_to_solve_agree(world: bool, monkeypatch: pytest.MonkeyPatch) 
     assert not solved[-1]
     np.testing.assert_allclose(by_gradients.offset_ns, by_matrix.offset_ns, rtol=0, atol=0.01)
     np.testing.assert_allclose(by_gradients.error_ns, by_matrix.error_ns, rtol=1e-6)
+
+
+def test_errors_are_those_of_the_whole_inverse() -> None:
+    random = np.random.default_rng(0).normal(size=(24, 24))
+    matrix = random @ random.T + np.eye(24)
+    inverse = np.linalg.inv(matrix)
+    wanted = np.diagonal(inverse)[:12], np.diagonal(inverse)[12:], np.diagonal(inverse[:12, 12:])
+    for found, expected in zip(clocks._inverse_diagonals(matrix), wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from dataclasses import fields
 
+import numpy as np
 import pytest
 from synthetic_job import Faults, SyntheticJob
 
@@ -197,3 +199,22 @@ def test_a_saved_recording_of_a_rank_tells_its_host(tmp_path):
     prof.save(tmp_path / "one.mtp")
     assert load(tmp_path / "one.mtp").store.metadata["host_name"]
     assert digest_file.decode(map_file("one.mtp", str(tmp_path / "one.mtp")).blocks[0]).host
+
+
+def test_columns_that_ranks_share_are_decoded_once(monkeypatch):
+    job = SyntheticJob(16, events=60)
+    blocks = [digest_file.encode(ranks.make_digest(job.rows(rank), f"rank{rank}.mtp")) for rank in range(16)]
+    columns = sum(len(names) for names in digest_file._COLUMNS.values())
+    decoded = []
+    decode = digest_file.coding.decode
+    monkeypatch.setattr(digest_file.coding, "decode", lambda data, count: decoded.append(count) or decode(data, count))
+    reader = digest_file.PartsReader()
+    heads = [digest_file.read_head(block) for block in blocks]
+    decoded.clear()
+    together = [reader.read(block, head.counts) for block, head in zip(blocks, heads, strict=True)]
+    assert len(decoded) < 16 * columns * 2 // 3
+    for block, parts in zip(blocks, together, strict=True):
+        alone = digest_file.decode(block)
+        for part, kind in digest_file.PARTS.items():
+            for column in fields(kind):
+                assert np.array_equal(getattr(parts[part], column.name), getattr(getattr(alone, part), column.name))

@@ -54,7 +54,7 @@ def read_columns(file: BinaryIO, size: int, columns: Collection[str], tables: Co
     """
     recovery = Recovery("saved")
     chosen = ChosenColumns({})
-    parts: dict[str, list[NDArray[np.int64]]] = {}
+    parts: dict[str, list[tuple[int, bytes]]] = {}
     expected = {ROWS: 0, MEMORY: 0}
     most = _FREE_ROWS + _MOST_ROWS_PER_BYTE * size
     announced: dict[str, int] | None = None
@@ -74,13 +74,13 @@ def read_columns(file: BinaryIO, size: int, columns: Collection[str], tables: Co
                 announced = orjson.loads(body)
             elif kind == LOG:
                 raise NotPlainError("the file has logs")
+        chosen.rows = expected[ROWS]
+        chosen.columns = _joined(parts, expected)
     except (LookupError, TypeError, ValueError, struct.error) as error:
         raise NotPlainError(str(error)) from None
     complete = announced == {"rows": expected[ROWS], "memory": expected[MEMORY]}
     if not complete or not recovery.intact or chosen.meta.get("order", IN_ROW_ORDER) == AS_RECORDED:
         raise NotPlainError("the file is not a finished one")
-    chosen.rows = expected[ROWS]
-    chosen.columns = _joined(parts, expected)
     return chosen
 
 
@@ -95,24 +95,37 @@ def _add_table(body: bytes, tables: dict[str, list[Any]], wanted: Collection[str
 
 
 def _add_rows(
-    body: bytes, count: int, order: tuple[str, ...], wanted: Collection[str], parts: dict[str, list[NDArray[np.int64]]]
+    body: bytes, count: int, order: tuple[str, ...], wanted: Collection[str], parts: dict[str, list[tuple[int, bytes]]]
 ) -> None:
-    at = ROWS_HEAD.size
-    while at < len(body):
+    """Add the coded columns of a frame, each with its number of rows."""
+    at, end = ROWS_HEAD.size, len(body)
+    while at < end:
         number, length = COLUMN_HEAD.unpack_from(body, at)
         at += COLUMN_HEAD.size
         if number < len(order) and order[number] in wanted:
-            parts.setdefault(order[number], []).append(coding.decode(body[at : at + length], count))
+            parts.setdefault(order[number], []).append((count, body[at : at + length]))
         at += length
 
 
-def _joined(parts: dict[str, list[NDArray[np.int64]]], expected: dict[int, int]) -> dict[str, NDArray[np.int64]]:
+def _joined(parts: dict[str, list[tuple[int, bytes]]], expected: dict[int, int]) -> dict[str, NDArray[np.int64]]:
+    """The columns, decoded into one array each: frames are small, and columns of their own would cost more than the numbers."""
     joined = {}
     for name, pieces in parts.items():
         count = expected[MEMORY if name in MEMORY_ROW_COLUMNS else ROWS]
-        if sum(map(len, pieces)) != count:
+        if sum(rows for rows, _ in pieces) != count:
             raise NotPlainError("a column is missing in a part of the file")
-        joined[name] = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        joined[name] = _decoded(pieces, count)
     if "end" in joined and "start" in joined:
         joined["end"] = joined["start"] + joined["end"]
     return joined
+
+
+def _decoded(pieces: list[tuple[int, bytes]], count: int) -> NDArray[np.int64]:
+    if len({data for _, data in pieces}) == 1 and coding.is_constant(pieces[0][1]):
+        return coding.decode(pieces[0][1], count)
+    values = np.empty(count, np.int64)
+    at = 0
+    for rows, data in pieces:
+        coding.decode_into(data, values[at : at + rows])
+        at += rows
+    return values

@@ -77,13 +77,13 @@ def _compared(job: Job, instances: Instances, chosen: Numbers, by_pair: bool, ho
     link = pair[:, 0] * base + pair[:, 1] if by_pair else instances.group[chosen].astype(np.int64)
     # By the number of participants recorded: half of a group would be compared with whole ones otherwise.
     kind = np.zeros(len(chosen), np.int64) if by_pair else instances.kind[chosen].astype(np.int64)
-    classes, number = np.unique(
-        np.stack([kind, instances.size[chosen], instances.count[chosen]], axis=1), axis=0, return_inverse=True
-    )
+    alike = np.stack([kind, instances.size[chosen], instances.count[chosen]])
+    order = np.lexsort(alike[::-1])
+    first = np.flatnonzero(np.append(True, (np.diff(alike[:, order], axis=1) != 0).any(axis=0)))
     transfer = instances.transfer[chosen]
     slow: list[SlowLink] = []
-    for at, (of_kind, size, count) in enumerate(classes.tolist()):
-        mine = np.flatnonzero(number.reshape(-1) == at)
+    for mine in np.split(order, first[1:]):
+        of_kind, size, count = alike[:, mine[0]].tolist()
         links, medians = _medians(link[mine], transfer[mine])
         if len(links) < FEWEST:
             continue

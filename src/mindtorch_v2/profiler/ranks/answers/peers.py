@@ -25,8 +25,10 @@ def peer_classes(job: Job) -> Numbers:
     described = np.array([descriptions[group.description] for group in job.groups], np.int64)
     # Sizes of messages may differ by the data; what is called, and in which kind of group, does not.
     what = np.where(message, 0, described[messages.group] + 1) * 16 + messages.kind
-    kinds, place = np.unique(what, return_inverse=True)
-    table = np.bincount(messages.rank.astype(np.int64) * len(kinds) + place, minlength=len(job.ranks) * len(kinds))
+    kinds = np.flatnonzero(np.bincount(what))
+    place = np.zeros(int(kinds[-1]) + 1, np.int64)
+    place[kinds] = np.arange(len(kinds))
+    table = np.bincount(messages.rank.astype(np.int64) * len(kinds) + place[what], minlength=len(job.ranks) * len(kinds))
     _, number = np.unique(table.reshape(len(job.ranks), len(kinds)), axis=0, return_inverse=True)
     number = number.reshape(-1).astype(np.int64)
     counts = np.bincount(number)
