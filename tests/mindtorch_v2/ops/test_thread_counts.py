@@ -61,6 +61,9 @@ CASES = {
     "attention, shared keys": lambda: _attention(4, 2, 200, is_causal=True),
     "attention, mask": lambda: _attention(2, 2, 200, attn_mask=torch.randn(200, 200)),
     "conv2d": lambda: _trained(lambda x, w: F.conv2d(x, w, padding=1), _leaf(3, 16, 40, 40), _leaf(24, 16, 3, 3)),
+    "conv2d by pairs of rows": lambda: _trained(
+        lambda x, w: F.conv2d(x, w, padding=1), _leaf(6, 32, 40, 40), _leaf(24, 32, 3, 3)
+    ),
     "conv2d, stride": lambda: _trained(lambda x, w: F.conv2d(x, w, stride=2), _leaf(3, 24, 65, 65), _leaf(8, 24, 3, 3)),
     "conv2d, groups": lambda: _trained(
         lambda x, w: F.conv2d(x, w, padding=1, groups=8), _leaf(4, 16, 64, 64), _leaf(16, 2, 3, 3)

@@ -46,6 +46,13 @@ SETTINGS = [
     ((5, 30, 30, 30), (41, 40), (2, 3), (1, 1), (0, 1), (1, 1)),
     ((2, 3, 3, 3), (30, 30), (1, 1), (1, 1), (0, 0), (1, 1)),
     ((2, 3, 3, 3), (30, 30), (3, 3), (1, 1), (2, 2), (2, 2)),
+    # Three rows in the kernel, many channels: pairs of rows, an odd number, in one block and several of samples and rows.
+    ((2, 24, 25, 1), (19, 14), (3, 3), (1, 1), (1, 1), (1, 1)),
+    ((1, 26, 24, 1), (21, 17), (3, 4), (1, 1), (0, 2), (1, 1)),
+    ((2, 24, 24, 1), (18, 16), (3, 1), (1, 1), (4, 0), (1, 1)),
+    ((1, 24, 24, 1), (1, 300), (3, 3), (1, 1), (1, 1), (1, 1)),
+    ((30, 24, 24, 1), (5, 5), (3, 3), (1, 1), (2, 1), (1, 1)),
+    ((1, 24, 24, 1), (201, 90), (3, 2), (1, 1), (1, 0), (1, 1)),
     # One long kernel per channel: banded matrices, in one tile and several.
     ((2, 3, 3, 3), (4, 90), (2, 17), (1, 1), (1, 3), (1, 1)),
     ((3, 2, 2, 2), (300,), (20,), (3,), (5,), (2,)),
@@ -129,13 +136,30 @@ def test_short_kernels_over_narrow_outputs_agree_with_columns(monkeypatch):
             torch.testing.assert_close(part, reference)
 
 
-def test_infinite_numbers_stay_in_their_windows():
-    x, w = torch.randn(2, 3, 9, 30), torch.ones(3, 1, 3, 3)
+@pytest.mark.parametrize("channels, groups", [(3, 3), (24, 1)])
+def test_infinite_numbers_stay_in_their_windows(channels, groups):
+    x, w = torch.randn(2, channels, 9, 30), torch.ones(channels, channels // groups, 3, 3, requires_grad=True)
     x[0, 1, 4, 12] = float("inf")
-    result = torch.nn.functional.conv2d(x, w, padding=1, groups=3)
+    result = torch.nn.functional.conv2d(x, w, padding=1, groups=groups)
     where = [tuple(place) for place in result.isinf().nonzero().tolist()]
-    assert where == [(0, 1, row, column) for row in (3, 4, 5) for column in (11, 12, 13)]
+    reached = [1] if groups > 1 else range(channels)
+    assert where == [(0, channel, row, column) for channel in reached for row in (3, 4, 5) for column in (11, 12, 13)]
     assert not result.isnan().any()
+    result.backward(torch.ones(result.shape))
+    assert w.grad[:, 0 if groups > 1 else 1].isinf().sum() == (9 if groups > 1 else 9 * channels)
+    assert not w.grad.isnan().any()
+
+
+def test_kernels_of_three_rows_are_computed_by_pairs_of_rows_exactly_for_whole_numbers(monkeypatch):
+    x, w = (torch.randint(-8, 9, shape).float() for shape in ((2, 24, 13, 14), (30, 24, 3, 3)))
+    calls = []
+    for name in ("forward", "weight_grad"):
+        plain = getattr(kernels._winograd, name)
+        monkeypatch.setattr(kernels._winograd, name, lambda *args, plain=plain, name=name: calls.append(name) or plain(*args))
+    by_pairs = _conv_with_gradients(x, w, {"padding": 1})
+    assert calls == ["forward", "forward", "weight_grad"]
+    monkeypatch.setattr(kernels._winograd, "is_winograd", lambda *_: False)
+    assert all(map(torch.equal, by_pairs[:1], _conv_with_gradients(x, w, {"padding": 1})))
 
 
 def test_named_padding_keeps_the_size():

@@ -18,7 +18,7 @@ from ...._core import parallel
 from ...._core.strides import windowed
 from ..._support.split_products import matmul
 from .._windows import Ints, offsets, output_size
-from . import _banded, _tiled
+from . import _banded, _tiled, _winograd
 from ._blocks import Block, blocks_of, slices_of
 from ._small_products import multiply, multiply_transposed
 
@@ -175,6 +175,10 @@ def forward(
                 _grouped(output.reshape(len(input), count, -1), groups, 1),
             )
         return output if shift is None else np.add(output, shift, output)
+    if _winograd.is_winograd(weight.shape, groups, len(input), out, stride, dilation, input.dtype) and _winograd.forward(
+        input, weight, shift, padding, output
+    ):
+        return output
     geometry = _Geometry(input, groups, kernel, out, stride, padding, dilation)
     per_group = count // groups
     weights = weight.reshape(groups, per_group, -1)
@@ -210,6 +214,10 @@ def weight_grad(
         else:
             per_sample = matmul(_grouped(flat, groups, 1), _grouped(points, groups, 1).swapaxes(2, 3))
         return np.add.reduce(per_sample, 0).reshape(weight_shape)
+    if _winograd.is_winograd(weight_shape, groups, len(input), grad.shape[2:], stride, dilation, input.dtype):
+        by_rows = _winograd.weight_grad(grad, input, weight_shape, padding)
+        if by_rows is not None:
+            return by_rows
     geometry = _Geometry(input, groups, kernel, grad.shape[2:], stride, padding, dilation)
     per_group = count // groups
     # Each part has a sum as large as the weight, so that few windows make few parts.
