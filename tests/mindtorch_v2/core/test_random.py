@@ -247,3 +247,12 @@ def test_in_place_fills_count_as_changes_and_pass_no_gradient() -> None:
 def test_errors_are_torch_s(call: Case, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_long_permutations_are_those_of_swaps_one_by_one() -> None:
+    from mindtorch_v2._ops.random import integers
+
+    random = np.random.RandomState(0)
+    for n in (*[2, 3, 4, 5] * 50, 30, 1000):
+        others = random.randint(np.arange(n - 1), n)
+        assert np.array_equal(integers._shuffled(n, others), integers._shuffled_one_by_one(n, others))
