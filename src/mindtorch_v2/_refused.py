@@ -255,6 +255,8 @@ MODULES = {
     "nn.intrinsic.qat": Refused(_QUANTIZED, "freeze_bn_stats update_bn_stats", _FUSED_QAT),
     "nn.intrinsic.quantized": Refused(_QUANTIZED, classes=_FUSED_QUANTIZED),
     "nn.parallel.comm": Refused(_CUDA, _COMMUNICATION),
+    "nn.parallel.parallel_apply": Refused(_CUDA, "get_a_var parallel_apply"),
+    "nn.parallel.replicate": Refused(_CUDA, "replicate"),
     "nn.qat": Refused(_QUANTIZED, classes="Conv1d Conv2d Conv3d Embedding EmbeddingBag Linear"),
     "nn.quantizable": Refused(_QUANTIZED, classes="LSTM LSTMCell MultiheadAttention"),
     "nn.quantized.dynamic": Refused(_QUANTIZED, classes=_DYNAMIC_LAYERS),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from .._dispatch import dispatcher, out_arguments  # ops become callable as they are declared
-from .._dispatch.overload_api import HigherOrderOperator, OpOverload, OpOverloadPacket  # torch._ops has them
+from .._dispatch.overload_api import HigherOrderOperator, OpOverload, OpOverloadPacket, ops  # torch._ops has them
 from . import (
     creation,
     indexing,

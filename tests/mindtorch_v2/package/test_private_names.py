@@ -25,6 +25,8 @@ import mindtorch_v2 as torch
         "distributed.rpc",
         "fx.experimental.proxy_tensor",
         "jit.annotations",
+        "nn.parallel.parallel_apply",
+        "nn.parallel.replicate",
         "nn.parallel.scatter_gather",
         "nn.quantized",
         "onnx.operators",
@@ -35,6 +37,10 @@ import mindtorch_v2 as torch
 )
 def test_modules_can_be_imported(name):
     importlib.import_module(f"mindtorch_v2.{name}")
+
+
+def test_ops_are_those_of_the_private_module():
+    assert importlib.import_module("mindtorch_v2._ops").ops is torch.ops
 
 
 class Named(torch.Tensor):
