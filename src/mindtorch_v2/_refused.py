@@ -86,7 +86,13 @@ _COMMUNICATION = "broadcast broadcast_coalesced gather reduce_add reduce_add_coa
 
 # By the path below this package.
 MODULES = {
-    "_inductor": Refused(_COMPILER, "aot_compile compile compile_fx", modules="config"),
+    "_inductor": Refused(
+        _COMPILER,
+        "aot_compile compile compile_fx list_mode_options list_options",
+        home="compiler",
+        same="cudagraph_mark_step_begin",
+        modules="config",
+    ),
     # Switches, kept and read back.
     "_inductor.config": Refused(
         _COMPILER,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from importlib import import_module
 from typing import Any
 
@@ -38,6 +39,10 @@ _CALLGRIND = "instructions are not counted. Measure with torch.utils.benchmark.T
 _SYNC = "statistics of batches are combined on the CPU by nn.SyncBatchNorm. The functions of its CUDA kernels are not there"
 _INSIDES = "a part of PyTorch's C++ runtime that Python sees: nothing here has one"
 
+_ONNX_TYPES = (
+    "UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64 COMPLEX128 "
+    "BFLOAT16 FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ"
+)
 _TYPES = (
     "AliasDb AnyType Argument ArgumentSpec AwaitType Block BoolType BufferDict CallStack ClassType Code "
     "CompilationUnit CompleteArgumentSpec ComplexType ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable "
@@ -218,7 +223,20 @@ NAMES: Mapping[str, tuple[Refused, ...]] = {
         Refused(_SCRIPT, "boolean_dispatch", "BroadcastingList1 BroadcastingList2 BroadcastingList3"),
     ),
     "nn.parallel": (Refused(_CUDA, "parallel_apply replicate"),),
-    "onnx": (Refused(_ONNX, classes="ExportableModule InputObserver ONNXProgram", modules="ops"),),
+    "onnx": (
+        Refused(
+            _ONNX,
+            classes="ExportableModule InputObserver ONNXProgram",
+            modules="ops",
+            values={
+                "OperatorExportTypes": IntEnum(
+                    "OperatorExportTypes", "ONNX ONNX_ATEN ONNX_ATEN_FALLBACK ONNX_FALLTHROUGH", start=0
+                ),
+                "TensorProtoDataType": IntEnum("TensorProtoDataType", _ONNX_TYPES, start=0),
+                "TrainingMode": IntEnum("TrainingMode", "EVAL PRESERVE TRAINING", start=0),
+            },
+        ),
+    ),
     "sparse": (
         Refused(
             _SPARSITY,
@@ -254,6 +272,7 @@ NAMES: Mapping[str, tuple[Refused, ...]] = {
     "utils.data.datapipes.iter": (
         Refused(_PIPES, classes="FileLister FileOpener Grouper RoutedDecoder Sampler ShardingFilter StreamReader"),
     ),
+    "utils.data.datapipes.iter.combinatorics": (Refused(_PIPES, classes="SamplerIterDataPipe"),),
     "utils.data.datapipes.map": (Refused(_PIPES, classes="Batcher Shuffler"),),
     "xpu": (
         Refused(

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from ._core.printing import PRINT_OPTS, append_suffixes, contents_text
+from ._core.printing import PRINT_OPTS, append_suffixes, contents_text, get_printoptions, set_printoptions
 from ._core.tensor import Tensor
 
-__all__ = ["PRINT_OPTS", "_add_suffixes", "_str", "_tensor_str"]
+__all__ = ["PRINT_OPTS", "_add_suffixes", "_str", "_tensor_str", "get_printoptions", "printoptions", "set_printoptions"]
+
+
+@contextmanager
+def printoptions(**kwargs: Any) -> Iterator[None]:
+    """Options of `torch.set_printoptions` for a block."""
+    before = get_printoptions()
+    set_printoptions(**kwargs)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
 
 
 def _tensor_str(self: Tensor, indent: int) -> str:

@@ -440,6 +440,8 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
         data = UntypedStorage.from_buffer(buffer, byte_order, count, offset, dtype=cls._dtype)
         return TypedStorage(wrap_storage=data, dtype=cls._dtype, _internal=True)
 
+    _from_buffer = from_buffer
+
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
         """The first elements of a file, mapped. Only with `shared` are changes written to it."""

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from ._core import dtype as dt
+from ._core.device import device as Device
 from ._core.tensor import Tensor
 from ._dispatch.registry import aten
 from ._serialization.rebuild import rebuild_parameter as _rebuild_parameter
@@ -46,6 +47,25 @@ def _get_device_module(device_type: str) -> Any:
     if module is None:
         raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")
     return module
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The index of a device, given as such, by name or as a number; with `optional`, the accelerator's current one for none.
+
+    The CPU has -1, and only with `allow_cpu`; ValueError where there is no index.
+    """
+    index: Any = device
+    if isinstance(device, str | Device):
+        device = Device(device)
+        if device.type == "cpu" and not allow_cpu:
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        index = -1 if device.type == "cpu" else device.index
+    if isinstance(index, int):
+        return index
+    if not optional:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+    accelerator = import_module(".accelerator", __package__)
+    return int(accelerator.current_device_index()) if accelerator.is_available() else -1
 
 
 class ExceptionWrapper:

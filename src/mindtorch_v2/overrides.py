@@ -20,6 +20,7 @@ from ._dispatch.schema import REQUIRED
 
 __all__ = [
     "TorchFunctionMode",
+    "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
     "get_testing_overrides",
@@ -181,6 +182,12 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
     settings = [getattr(_settings, name) for name in _settings.__all__]
     listed = [*_surface.functions().values(), *settings, *vars(Tensor).values()]
     return {value for value in listed if isinstance(value, FunctionType) and value not in known}
+
+
+def get_default_nowrap_functions() -> set[Callable[..., Any]]:
+    """The getters whose tensors stay plain where a subclass is asked: `_base`, `grad` and `_grad`."""
+    getters = (vars(Tensor).get(name) for name in ("_base", "grad", "_grad"))
+    return {getter.__get__ for getter in getters if getter is not None}
 
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:

@@ -170,4 +170,5 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     return to_sparse(total) if total.ndim else total
 
 
-__getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use
+_TYPES = tuple(f"{name}Tensor" for name in ("BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"))
+__getattr__, __dir__ = _lazy_exports(__name__, names={"mindtorch_v2._sparse_types": _TYPES})  # and names that refuse their use

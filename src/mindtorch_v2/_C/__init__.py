@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from weakref import ref as _ref
 
 from .._autograd.grad_mode import is_grad_enabled as is_grad_enabled
@@ -11,6 +12,7 @@ from .._autograd.running import current_task_id as _current_graph_task_id
 from .._autograd.running import execution_order as _current_graph_task_execution_order
 from .._autograd.running import will_execute as _will_engine_execute_node
 from .._core.copy_on_write import is_shared_lazily
+from .._core.device import device as _Device
 from .._core.tensor import Tensor as _Tensor
 from .._core.tensor import storage_of
 from .._core.untyped_storage import StorageBase as StorageBase
@@ -42,6 +44,16 @@ def _get_tracing_state() -> None:
 def _get_privateuse1_backend_name() -> str:
     """What the device that others add to torch is called: here that is the NPU."""
     return "npu"
+
+
+def _get_accelerator(check: bool | None = None) -> _Device:
+    """The device of the accelerator, the CPU where there is none."""
+    return _import_module("..accelerator", __package__).current_accelerator() or _Device("cpu")  # type: ignore[no-any-return]
+
+
+def _get_default_device() -> str:
+    """The type of device that the default types of tensors have: torch.set_default_device() does not change it."""
+    return "cpu"
 
 
 def _is_cow_tensor(tensor: _Tensor) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._autograd.inference import is_inference
 from .._core.keys import CONJUGATED, NEGATED, SPARSE
-from .._core.tensor import Tensor
+from .._core.tensor import Tensor, make_tensor
 from .._core.untyped_storage import untyped_storage
 from .._dispatch.errors import type_name
 from .._dispatch.registry import composite
@@ -52,6 +54,12 @@ def assert_async_msg(self: Tensor, assert_msg: str) -> None:
     """RuntimeError with a message unless the only element is not zero."""
     if not bool(self):
         raise RuntimeError(assert_msg)
+
+
+@composite("_shape_as_tensor(Tensor self) -> Tensor", nondiff=True, samples=lambda make: [])
+def shape_as_tensor(self: Tensor) -> Tensor:
+    """The sizes of a tensor as an int64 tensor."""
+    return make_tensor(np.array(self.shape, np.int64))
 
 
 FUNCTIONS = {

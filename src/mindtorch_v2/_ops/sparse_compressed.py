@@ -11,8 +11,10 @@ from .._core import dtype as dt
 from .._core.memory_format import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from .._core.sparse import CompressedTensor, SparseTensor, make_compressed, make_sparse
 from .._core.tensor import Tensor, make_tensor
-from .._dispatch.registry import aten
+from .._dispatch.registry import aten, op
 from .creation.from_data import as_tensor
+
+_INDICES = {"nondiff": True, "samples": lambda make: []}
 
 _BY_ROWS = (sparse_csr, sparse_bsr)
 _IN_BLOCKS = (sparse_bsr, sparse_bsc)
@@ -203,6 +205,33 @@ def compress(coo: Any, layout: Any, blocksize: Any = None) -> CompressedTensor:
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(lines, minlength=count), out=starts[1:])
     return make_compressed(layout, make_tensor(starts), make_tensor(np.ascontiguousarray(others)), entries, coo._array.shape)
+
+
+@op("_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool out_int32=False) -> Tensor", **_INDICES)
+def _convert_indices_from_coo_to_csr(self, size, out_int32):
+    """Where the entries of each row begin, of the row of each entry, in ascending order."""
+    if self.ndim > 1:
+        raise RuntimeError(f"Input is supposed to be a vector, but got {self.ndim} dimensional tensor.")
+    return np.searchsorted(self, np.arange(size + 1)).astype(np.int32 if out_int32 else np.int64)
+
+
+_TO_ROWS = (
+    "_convert_indices_from_csr_to_coo(Tensor crow_indices, Tensor col_indices, *, bool out_int32=False, bool transpose=False)"
+)
+
+
+@op(f"{_TO_ROWS} -> Tensor", **_INDICES)
+def _convert_indices_from_csr_to_coo(crow_indices, col_indices, out_int32, transpose):
+    """The row and the column of each entry, of where the entries of each row begin and of their columns."""
+    batch = [*col_indices.shape[:-1]]
+    if [*crow_indices.shape[:-1]] != batch:
+        raise RuntimeError("crow_indices and col_indices need the same batches")
+    rows = np.arange(crow_indices.shape[-1] - 1)
+    flat = crow_indices.reshape(-1, crow_indices.shape[-1])
+    row = np.array([np.repeat(rows, np.diff(each)) for each in flat], np.int64).reshape(-1)
+    places = np.indices(col_indices.shape).reshape(len(batch) + 1, -1)[:-1]
+    parts = [col_indices.reshape(-1), row] if transpose else [row, col_indices.reshape(-1)]
+    return np.stack([*places, *parts]).astype(np.int32 if out_int32 else np.int64)
 
 
 # ---------------------------------------------------------------- what a tensor tells of its parts

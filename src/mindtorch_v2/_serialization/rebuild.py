@@ -199,7 +199,11 @@ def rebuild_from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Ten
     """A tensor of a subclass, or with attributes of its own: made as one of Tensor, then given its class and its state."""
     if all(function is not one for one in REBUILDERS.values()) or type(args) is not tuple:
         raise RuntimeError("checkpoint makes a tensor with something that makes none")
-    tensor = function(*args)
+    return with_type(function(*args), kind, state)
+
+
+def with_type(tensor: Any, kind: Any, state: Any) -> Tensor:
+    """A tensor with the class and the state that another was saved with."""
     if not isinstance(kind, type) or not issubclass(kind, Tensor) or issubclass(kind, SparseTensor):
         raise RuntimeError("checkpoint makes a tensor of a type that is none")
     if type(tensor) is not kind:

@@ -191,11 +191,10 @@ class RestrictedUnpickler:
         if known is None:
             known = self._allowed.get((module, name))
         if known is None:
-            path = f"{module}.{name}"
-            short = path if module == "__main__" or not name.isidentifier() else name
+            path = name if module in ("builtins", "__builtin__") else f"{module}.{name}"
             raise _refused(
                 f"Unsupported global: GLOBAL {path} was not an allowed global by default. Please use "
-                f"`torch.serialization.add_safe_globals([{short}])` or the `torch.serialization.safe_globals([{short}])` "
+                f"`torch.serialization.add_safe_globals([{path}])` or the `torch.serialization.safe_globals([{path}])` "
                 "context manager to allowlist this global if you trust this class/function."
             )
         return known

@@ -27,6 +27,7 @@ from .._core.untyped_storage import MemoryObject
 from .._dispatch import backends
 from .._dispatch.registry import aten
 from .._typed_storage import TypedStorage, typed_storage
+from ..nn.modules._members import Members
 from ..nn.parameter import Parameter
 from . import options
 from .archive import ArchiveWriter
@@ -113,8 +114,9 @@ class CheckpointPickler(_PythonPickler):
         else:
             self._write_global(obj, known)
 
-    # The base class has its own for functions in its table, whatever the method is.
-    dispatch: ClassVar = {**_PythonPickler.dispatch, FunctionType: save_global}
+    # The base class has its own for functions in its table, whatever the method is. What a module keeps its members in is a
+    # dict in the file, as torch has it: a call of `dict` would be refused with `weights_only`.
+    dispatch: ClassVar = {**_PythonPickler.dispatch, FunctionType: save_global, Members: _PythonPickler.save_dict}
 
     def _write_op(self, function: FunctionType) -> None:
         """The function of an op: torch's are built in, and found in two places."""

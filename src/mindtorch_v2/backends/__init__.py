@@ -7,4 +7,7 @@ from . import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsu
 
 __all__ = ["cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized"]
 
+# How matrices in float32 are multiplied, as programs set it: "none", "ieee", "tf32" or "bf16". Here always as IEEE says.
+fp32_precision = "none"
+
 __getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

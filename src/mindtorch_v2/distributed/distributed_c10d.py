@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import Any, NewType
 
 from . import _groups
 from ._absent import absent_class, absent_function
@@ -181,6 +181,13 @@ ScatterOptions = absent_class(__name__, "ScatterOptions")
 ProcessGroupGloo = absent_class(__name__, "ProcessGroupGloo")  # MPI carries what gloo does in torch
 record_comm = absent_function(__name__, "record_comm")
 shrink_group = absent_function(__name__, "shrink_group")
+
+
+def __getattr__(name: str) -> Any:
+    """`_pg_map`: the groups that this process is in, each with its backend and its store."""
+    if name == "_pg_map":
+        return {each: (get_backend(each), each.get_group_store()) for each in _groups.world.groups.values()}
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _get_process_group_name(pg: ProcessGroup) -> str:

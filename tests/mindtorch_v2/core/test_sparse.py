@@ -126,3 +126,46 @@ def test_copies_of_sparse_tensors_have_their_gradients():
     assert copies[3].layout is torch.sparse_csr and copies[3].to_dense().tolist() == [[1, 0], [0, 1]]
     copies[0].values().zero_()
     assert given.values().tolist() == [1, 1]
+
+
+# ---------------------------------------------------------------- legacy types; answers are those of torch 2.13
+
+
+@pytest.mark.filterwarnings("ignore:torch.sparse.SparseTensor")
+def test_legacy_types_make_and_name_sparse_tensors():
+    places, values = torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0])
+    matrix = torch.sparse.FloatTensor(places, values, torch.Size([2, 3]))
+    assert (tuple(matrix.shape), matrix.type(), matrix.is_coalesced()) == ((2, 3), "torch.sparse.FloatTensor", False)
+    assert torch.equal(torch.sparse.mm(matrix, torch.ones(3, 1)), torch.tensor([[1.0], [2.0]]))
+    assert torch.sparse.FloatTensor(places, values.double()).dtype is torch.float64  # that of the values
+    assert [tuple(torch.sparse.LongTensor(*size).shape) for size in ((), (2, 3), (torch.Size([4]),))] == [(0,), (2, 3), (4,)]
+    assert torch.sparse.LongTensor(2).dtype is torch.int64
+    kinds = (torch.sparse.FloatTensor, torch.sparse.DoubleTensor, torch.FloatTensor)
+    assert [isinstance(matrix, kind) for kind in kinds] == [True, False, False]
+    assert [isinstance(values, kind) for kind in kinds] == [False, False, True]
+    assert isinstance(matrix.type("torch.sparse.DoubleTensor"), torch.sparse.DoubleTensor)
+    with pytest.raises(TypeError, match="invalid combination of arguments - got \\(list\\)"):
+        torch.sparse.FloatTensor([2.0])
+
+
+def test_legacy_types_warn():
+    with pytest.warns(UserWarning, match="Please use torch.sparse_coo_tensor"):
+        torch.set_warn_always(True)
+        try:
+            torch.sparse.ByteTensor()
+        finally:
+            torch.set_warn_always(False)
+
+
+def test_indices_of_entries_and_of_rows():
+    rows = torch.tensor([0, 0, 2])
+    assert torch._convert_indices_from_coo_to_csr(rows, 4).tolist() == [0, 2, 2, 3, 3]
+    assert torch._convert_indices_from_coo_to_csr(rows, 3, out_int32=True).dtype is torch.int32
+    begins, columns = torch.tensor([[0, 1, 2], [0, 0, 2]]), torch.tensor([[0, 1], [1, 1]])
+    back = torch._convert_indices_from_csr_to_coo
+    assert back(begins[0], columns[0], out_int32=True).dtype is torch.int32
+    assert back(begins[1], columns[1]).tolist() == [[1, 1], [1, 1]]
+    assert back(torch.tensor([0, 2, 3]), torch.tensor([0, 2, 1]), transpose=True).tolist() == [[0, 2, 1], [0, 0, 1]]
+    assert back(begins, columns).tolist() == [[0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1]]  # batches: theirs first
+    with pytest.raises(RuntimeError, match="supposed to be a vector, but got 2 dimensional"):
+        torch._convert_indices_from_coo_to_csr(begins, 4)

@@ -146,3 +146,27 @@ def test_former_and_joined_names_are_the_same_objects():
     assert all(getattr(_tensor, name) is getattr(tensor, name) for name in tensor.__all__)
     assert _tensor.__all__ == tensor.__all__
     assert algorithms.Join is import_module("mindtorch_v2.distributed.algorithms.join").Join
+
+
+def test_groups_are_listed_while_they_are_there():
+    assert dist.distributed_c10d._pg_map == {}
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        (group,) = dist.distributed_c10d._pg_map
+        assert group is dist.group.WORLD
+        assert dist.distributed_c10d._pg_map[group][0] == "gloo"
+    finally:
+        dist.destroy_process_group()
+
+
+@pytest.mark.parametrize(
+    "size, parts, expected",
+    [
+        (10, 4, [(3, 0), (3, 3), (3, 6), (1, 9)]),
+        (8, 4, [(2, 0), (2, 2), (2, 4), (2, 6)]),
+        (3, 4, [(1, 0), (1, 1), (1, 2), (0, 3)]),
+    ],
+)
+def test_parts_along_a_dim(size, parts, expected):
+    shard = import_module("mindtorch_v2.distributed.tensor").Shard
+    assert [shard.local_shard_size_and_offset(size, parts, rank) for rank in range(parts)] == expected

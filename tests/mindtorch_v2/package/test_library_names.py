@@ -337,3 +337,85 @@ def test_default_device_as_a_context():
         assert torch.device("meta") == _device.CURRENT_DEVICE
     assert _device.set_device("meta")(lambda: torch.ones(1).device.type)() == "meta"
     assert torch.ones(1).device.type == "cpu"
+
+
+# ---------------------------------------------------------------- what modules of libraries take from torch's insides
+
+
+def test_options_of_printing_for_a_block():
+    with torch._tensor_str.printoptions(precision=2, sci_mode=False):
+        assert str(torch.tensor([1.2345])) == "tensor([1.23])"
+    assert str(torch.tensor([1.2345])) == "tensor([1.2345])"
+
+
+def test_index_of_a_device():
+    index = torch._utils._get_device_index
+    assert [index(3), index("cuda:1"), index(torch.device("cuda", 2)), index("cpu", allow_cpu=True)] == [3, 1, 2, -1]
+    with pytest.raises(ValueError, match="Expected a non cpu device, but got: cpu"):
+        index("cpu")
+    for nothing in (None, "cuda"):
+        with pytest.raises(ValueError, match="Expected a torch.device with a specified index or an integer, but got"):
+            index(nothing)
+
+
+def test_switches_of_the_compiler_for_a_block_and_a_function():
+    config = importlib.import_module("mindtorch_v2._dynamo.config")
+    for block in (config.patch(verbose=True), config.patch("verbose", True), config.patch({"verbose": True})):
+        with block:
+            assert config.verbose
+        assert not config.verbose
+
+    @config.patch(cache_size_limit=3)
+    def limit(again=True):
+        return (config.cache_size_limit, limit(False) if again else None)
+
+    assert limit() == (3, (3, None))
+    assert config.cache_size_limit == 8
+    with pytest.raises(AttributeError, match="torch._dynamo.config.nope does not exist"):
+        config.patch(nope=True)
+
+
+def test_helpers_of_initialization_and_transformers():
+    init, transformer = torch.nn.init, torch.nn.modules.transformer
+    assert 1 <= init._no_grad_uniform_(torch.zeros(1, requires_grad=True), 1, 2).item() <= 2
+    assert transformer._get_activation_fn("gelu") is torch.nn.functional.gelu
+    with pytest.raises(RuntimeError, match="activation should be relu/gelu, not tanh"):
+        transformer._get_activation_fn("tanh")
+
+
+def test_what_is_known_of_sizes_that_are_numbers():
+    shapes = importlib.import_module("mindtorch_v2.fx.experimental.symbolic_shapes")
+    assert shapes.guard_or_false(3 > 2)
+    assert not shapes.guard_or_true(3 < 2)
+    assert shapes.statically_known_true(1 == 1)
+    assert not shapes.statically_known_false(1 == 1)
+    assert (shapes.free_symbols(torch.ones(2)), shapes.is_symbolic(3), shapes.sym_eq([1, 2], [1, 2])) == (set(), False, True)
+
+
+def test_devices_shapes_and_getters():
+    assert torch._C._get_accelerator(True) == (torch.accelerator.current_accelerator() or torch.device("cpu"))
+    assert torch._C._get_default_device() == "cpu"
+    assert torch._shape_as_tensor(torch.ones(2, 3)).tolist() == [2, 3]
+    assert vars(torch.Tensor)["grad"].__get__ in torch.overrides.get_default_nowrap_functions()
+    assert not importlib.import_module("mindtorch_v2.utils._triton").has_triton()
+    assert torch.backends.fp32_precision == "none"
+    assert (torch.onnx.TrainingMode.TRAINING, torch.onnx.OperatorExportTypes.ONNX, torch.onnx.TensorProtoDataType.BOOL) == (
+        2,
+        0,
+        9,
+    )
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_bytes_as_a_tensor():
+    storage = torch.ByteStorage._from_buffer(b"abc")
+    assert torch.ByteTensor(storage).tolist() == [97, 98, 99]
+
+
+def test_a_tensor_of_a_subclass_is_made_again_with_its_attributes():
+    class Named(torch.Tensor):
+        pass
+
+    rebuild = importlib.import_module("mindtorch_v2._tensor")._rebuild_from_type_v2
+    found = rebuild(lambda: torch.ones(2), Named, (), {"label": "x"})
+    assert (type(found), found.label, found.tolist()) == (Named, "x", [1, 1])

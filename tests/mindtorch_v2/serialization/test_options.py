@@ -249,7 +249,7 @@ def test_what_is_not_allowed_says_how_to_allow_it():
     text = str(caught.value)
     assert text.startswith("Weights only load failed. This file can still be loaded, to do so you have two options, ")
     assert f"Unsupported global: GLOBAL {__name__}.Plain was not an allowed global by default." in text
-    assert "`torch.serialization.safe_globals([Plain])` context manager" in text
+    assert f"`torch.serialization.safe_globals([{__name__}.Plain])` context manager" in text
     for allowed in ([], [os.execv]):
         with serialization.safe_globals(allowed), pytest.raises(pickle.UnpicklingError, match="whose module posix is blocked"):
             torch.load(saved(os.execv))

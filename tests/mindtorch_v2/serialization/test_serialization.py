@@ -6,6 +6,7 @@ import base64
 import io
 import pickle
 import pickletools
+import re
 import zipfile
 import zlib
 from collections import OrderedDict
@@ -178,6 +179,30 @@ def test_only_known_classes_are_loaded_unless_told_otherwise():
         assert again(Foreign()) == Foreign()
     with pytest.raises(pickle.UnpicklingError, match="Foreign"):
         again(Foreign())
+
+
+def test_whole_modules_need_no_more_names_than_in_torch():
+    nn = torch.nn
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0), 2)
+    model = nn.Sequential(nn.Embedding(5, 4), encoder, nn.LayerNorm(4))
+    x = torch.arange(4).view(2, 2)
+    kinds = [
+        nn.Sequential,
+        nn.Embedding,
+        nn.TransformerEncoder,
+        nn.TransformerEncoderLayer,
+        nn.ModuleList,
+        nn.MultiheadAttention,
+    ]
+    kinds += [nn.modules.linear.NonDynamicallyQuantizableLinear, nn.Linear, nn.LayerNorm, nn.Dropout, nn.functional.relu]
+    with torch.serialization.safe_globals(kinds):
+        assert torch.equal(again(model)(x), model(x))
+    lstm = nn.LSTM(2, 3)
+    with torch.serialization.safe_globals([nn.LSTM]):
+        assert torch.equal(again(lstm)(torch.ones(2, 2))[0], lstm(torch.ones(2, 2))[0])
+    refused = re.escape("`torch.serialization.add_safe_globals([torch.nn.modules.rnn.LSTM])`")
+    with pytest.raises(pickle.UnpicklingError, match=refused):
+        again(lstm)
 
 
 def test_map_location():

@@ -50,6 +50,16 @@ def test_shuffling_goes_by_the_seed_of_torch():
     assert list(numbers(10).shuffle()) == [3, 5, 0, 1, 9, 6, 2, 7, 4, 8]
 
 
+def test_shuffling_can_be_switched_off():
+    from mindtorch_v2.utils.data.datapipes.iter.combinatorics import ShufflerIterDataPipe
+
+    pipe = numbers(4).batch(2).shuffle(unbatch_level=1)
+    assert isinstance(pipe, ShufflerIterDataPipe)
+    assert list(pipe.set_shuffle(False)) == [0, 1, 2, 3]
+    assert [list(pipe.set_shuffle().set_seed(1)) for _ in range(2)] == [list(pipe.set_seed(1))] * 2
+    assert sorted(pipe) == [0, 1, 2, 3]
+
+
 def test_collating_and_lengths():
     (batch,) = numbers(2).batch(2).collate()
     assert torch.equal(batch, torch.tensor([0, 1]))

@@ -167,8 +167,11 @@ def get_device(self: Tensor) -> int:
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type, or the tensor as another type, given by dtype, name or legacy class."""
     if dtype is None:
-        return f"torch.{self.dtype.scalar_name}Tensor"
-    return _to_dtype(self, type_dtype(dtype), non_blocking)
+        return f"torch.{'sparse.' if self.is_sparse else ''}{self.dtype.scalar_name}Tensor"  # type: ignore[attr-defined]
+    wanted = type_dtype(dtype)
+    if self._keys & SPARSE:
+        return self.to(wanted, non_blocking)  # type: ignore[attr-defined]
+    return _to_dtype(self, wanted, non_blocking)
 
 
 _type.__name__ = _type.__qualname__ = "type"
@@ -186,7 +189,9 @@ def type_dtype(kind: Any) -> dt.dtype:
         return dt.get_default_dtype()
     if getattr(kind, "is_cuda", False):
         raise TypeError(f"type torch.cuda.{kind.__name__} not available. Torch not compiled with CUDA enabled.")
-    known = _BY_TYPE_NAME.get(kind) if isinstance(kind, str) else getattr(kind, "dtype", None)
+    known = (
+        _BY_TYPE_NAME.get(kind.replace("torch.sparse.", "torch.", 1)) if isinstance(kind, str) else getattr(kind, "dtype", None)
+    )
     if not isinstance(known, dt.dtype):
         raise ValueError(f"invalid type: '{kind if isinstance(kind, str) else getattr(kind, '__name__', kind)}'")
     return known

@@ -76,7 +76,7 @@ class _LegacyType(type):
         return _construct(cls.dtype, args, device)
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.is_cpu
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.is_cpu and not instance.is_sparse
 
     def __repr__(cls) -> str:
         return f"<class 'torch.{cls.__name__}'>"

@@ -58,6 +58,13 @@ class Shard(Placement):
 
     dim: int
 
+    @staticmethod
+    def local_shard_size_and_offset(curr_local_size: int, num_chunks: int, rank: int) -> tuple[int, int]:
+        """How long the part of a rank is and where it begins, as `torch.chunk` divides."""
+        longest = -(-curr_local_size // num_chunks)
+        begin = min(longest * rank, curr_local_size)
+        return min(longest, curr_local_size - begin), begin
+
 
 @dataclass(frozen=True)
 class Replicate(Placement):

@@ -15,6 +15,7 @@ from .container import ModuleList
 from .module import Module
 from .normalization import LayerNorm
 from .transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
+from .transformer_layers import _get_activation_fn as _get_activation_fn
 
 if TYPE_CHECKING:
     from ..._core.dtype import dtype as DType

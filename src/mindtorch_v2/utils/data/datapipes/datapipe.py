@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from typing import Any, ClassVar, TypeVar
 
 from ...._dispatch import observer
@@ -155,3 +155,10 @@ def _shown_next(advance: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return advance(self)
 
     return next_sample
+
+
+def stream_length(pipe: IterDataPipe, source: Any) -> int:
+    """How many samples a source has, for `len(pipe)`; TypeError if it does not know."""
+    if not isinstance(source, Sized):
+        raise TypeError(f"{type(pipe).__name__} instance doesn't have valid length")
+    return len(source)

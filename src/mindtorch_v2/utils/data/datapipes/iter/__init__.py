@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .... import _surface as torch
-from ...._lazy_imports import lazy_exports as _lazy_exports
-from .._utils.collate import default_collate
-from .datapipe import DataChunk, IterDataPipe, functional_datapipe
+from ....._lazy_imports import lazy_exports as _lazy_exports
+from ..._utils.collate import default_collate
+from ..datapipe import DataChunk, IterDataPipe, functional_datapipe, stream_length
+from .combinatorics import ShufflerIterDataPipe
 
 __all__ = [
     "Batcher",
@@ -40,7 +39,7 @@ class IterableWrapperIterDataPipe(IterDataPipe):
         yield from copy.deepcopy(self.iterable) if self.deepcopy else self.iterable
 
     def __len__(self) -> int:
-        return _length(self, self.iterable)
+        return stream_length(self, self.iterable)
 
 
 @functional_datapipe("map")
@@ -73,7 +72,7 @@ class MapperIterDataPipe(IterDataPipe):
         return tuple(changed) if isinstance(sample, tuple) else changed
 
     def __len__(self) -> int:
-        return _length(self, self.datapipe)
+        return stream_length(self, self.datapipe)
 
 
 @functional_datapipe("collate")
@@ -129,7 +128,7 @@ class BatcherIterDataPipe(IterDataPipe):
             yield self.wrapper_class(batch)
 
     def __len__(self) -> int:
-        count = _length(self, self.datapipe)
+        count = stream_length(self, self.datapipe)
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
@@ -158,42 +157,6 @@ def _flat(value: Any, levels: int) -> Iterator[Any]:
             yield from _flat(item, levels - 1)
 
 
-@functional_datapipe("shuffle")
-class ShufflerIterDataPipe(IterDataPipe):
-    """The samples in random order, drawn from a buffer that is filled as they come."""
-
-    def __init__(self, datapipe: IterDataPipe, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
-        if buffer_size <= 0:
-            raise ValueError("buffer_size should be larger than 0")
-        self.datapipe = datapipe if unbatch_level == 0 else UnBatcherIterDataPipe(datapipe, unbatch_level)
-        self.buffer_size = buffer_size
-        self._seed: int | None = None
-
-    def set_seed(self, seed: int) -> ShufflerIterDataPipe:
-        """Have the next iteration use this seed."""
-        self._seed = seed
-        return self
-
-    def __iter__(self) -> Iterator[Any]:
-        # The seed is drawn from torch's generator, so that manual_seed() decides on the order.
-        seed = int(torch.empty((), dtype=torch.int64).random_().item()) if self._seed is None else self._seed
-        chance = random.Random(seed)
-        self._seed = None
-        buffer: list[Any] = []
-        for sample in self.datapipe:
-            if len(buffer) < self.buffer_size:
-                buffer.append(sample)
-            else:
-                at = chance.randrange(len(buffer))
-                drawn, buffer[at] = buffer[at], sample
-                yield drawn
-        while buffer:
-            yield buffer.pop(chance.randrange(len(buffer)))
-
-    def __len__(self) -> int:
-        return _length(self, self.datapipe)
-
-
 class _Joining(IterDataPipe):
     """Several streams as one."""
 
@@ -212,7 +175,7 @@ class ConcaterIterDataPipe(_Joining):
             yield from datapipe
 
     def __len__(self) -> int:
-        return sum(_length(self, each) for each in self.datapipes)
+        return sum(stream_length(self, each) for each in self.datapipes)
 
 
 @functional_datapipe("zip")
@@ -223,7 +186,7 @@ class ZipperIterDataPipe(_Joining):
         yield from zip(*self.datapipes, strict=False)
 
     def __len__(self) -> int:
-        return min(_length(self, each) for each in self.datapipes)
+        return min(stream_length(self, each) for each in self.datapipes)
 
 
 @functional_datapipe("mux")
@@ -235,7 +198,7 @@ class MultiplexerIterDataPipe(_Joining):
             yield from samples
 
     def __len__(self) -> int:
-        return min(_length(self, each) for each in self.datapipes) * len(self.datapipes)
+        return min(stream_length(self, each) for each in self.datapipes) * len(self.datapipes)
 
 
 class _Shared:
@@ -355,12 +318,6 @@ def DemultiplexerIterDataPipe(  # noqa: N802  torch has a class here
     """Pipes among which a function divides the samples."""
     shared = _Demultiplexer(datapipe, num_instances, classifier_fn, drop_none, buffer_size)
     return [_ChildDataPipe(shared, at) for at in range(num_instances)]
-
-
-def _length(pipe: IterDataPipe, source: Any) -> int:
-    if not isinstance(source, Sized):
-        raise TypeError(f"{type(pipe).__name__} instance doesn't have valid length")
-    return len(source)
 
 
 IterDataPipe.register_function("fork", ForkerIterDataPipe)
