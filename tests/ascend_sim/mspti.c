@@ -2,7 +2,7 @@
 
 ASCEND_SIM_FAULT=mspti:<name> switches on what was seen of the real library or may be met:
 subscribed (by another tool), offline (a device), old (a library of before the newer kinds), silent (no records), lost (every
-fourth kernel), unlinked (every fourth kernel has no correlation id), repeated (ids come again), early (kernels begin before
+third kernel), unlinked (every third kernel has no correlation id), repeated (ids come again), early (kernels begin before
 their launch), no_marks (of devices), truncated (the last record of a buffer), unknown (a record of a kind that clients do not
 know).
 */
@@ -117,9 +117,9 @@ static void on_kernel(const char *name, int device, int stream, uint64_t correla
         KernelRecord record = {KIND_KERNEL,         began, ended, (uint32_t)device, (uint32_t)stream, correlation,
                           interned(strstr(name, "atMul") || !strcmp(name, "Mm") ? "AI_CORE" : "AI_VECTOR_CORE"), interned(text)};
         if (has_fault("repeated")) record.correlation = correlation % 8 + 1;
-        if (has_fault("unlinked") && number % 4 == 3) record.correlation = 0;
+        if (has_fault("unlinked") && number % 3 == 2) record.correlation = 0;
         if (has_fault("early")) record.start -= 50000000, record.end -= 50000000;
-        if (!(has_fault("lost") && number % 4 == 3)) put(KIND_KERNEL, &record, sizeof record);
+        if (!(has_fault("lost") && number % 3 == 2)) put(KIND_KERNEL, &record, sizeof record);
     }
 }
 

@@ -74,14 +74,16 @@ class _Recording:
         work = np.concatenate([contents.kernels, contents.copies, contents.collectives])
         connections = contents.store.correlation[work]
         unused = int(connections.max(initial=0)) + 1
-        # Work that has no number gets one, by which the op that launched it is found.
-        self._connection = {
-            row: number if number >= 0 else unused + place
-            for place, (row, number) in enumerate(zip(work.tolist(), connections.tolist(), strict=True))
-        }
+        # By a number the op that launched the work is found. Work without one gets its own, and so does work that has the
+        # number of another op's work.
+        self._connection: dict[int, int] = {}
+        owners: dict[int, int] = {}
         self._launched: dict[int, list[int]] = {}
-        for row, number in self._connection.items():
-            numbers = self._launched.setdefault(int(contents.store.launcher[row]), [])
+        for place, (row, known) in enumerate(zip(work.tolist(), connections.tolist(), strict=True)):
+            launcher = int(contents.store.launcher[row])
+            number = known if known >= 0 and owners.setdefault(known, launcher) == launcher else unused + place
+            self._connection[row] = number
+            numbers = self._launched.setdefault(launcher, [])
             if number not in numbers:
                 numbers.append(number)
 

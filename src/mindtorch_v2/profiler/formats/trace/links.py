@@ -143,7 +143,6 @@ def launches(device: Columns, host: Columns, flows: Columns) -> tuple[NDArray[np
         at = np.minimum(np.searchsorted(numbers, device["external"]), len(order) - 1)
         known = np.flatnonzero((numbers[at] == device["external"]) & (device["external"] >= 0))
         tid[known], time[known] = flows["tid"][order[at[known]]], flows["time"][order[at[known]]]
-        _share_launches(device["correlation"], tid, time)
     calls = host["kind"] == observer.RUNTIME
     called = np.zeros(len(tid), bool)
     for key, chosen in (("correlation", calls), ("external", ~calls)):
@@ -160,18 +159,6 @@ def launches(device: Columns, host: Columns, flows: Columns) -> tuple[NDArray[np
             called[known] = True
         tid[known], time[known] = host["tid"][rows[at[known]]], host["start"][rows[at[known]]]
     return tid, time
-
-
-def _share_launches(correlation: NDArray[np.int64], tid: NDArray[np.int32], time: NDArray[np.int64]) -> None:
-    """Give work that no flow leads to the launch of work with its number: a call that launches twice has one flow."""
-    known = np.flatnonzero((time >= 0) & (correlation >= 0))
-    missing = np.flatnonzero((time < 0) & (correlation >= 0))
-    if not len(known) or not len(missing):
-        return
-    known = known[np.argsort(correlation[known], kind="stable")]
-    at = np.minimum(np.searchsorted(correlation[known], correlation[missing]), len(known) - 1)
-    same = correlation[known[at]] == correlation[missing]
-    tid[missing[same]], time[missing[same]] = tid[known[at[same]]], time[known[at[same]]]
 
 
 def module_paths(
