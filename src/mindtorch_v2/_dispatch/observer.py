@@ -39,7 +39,7 @@ as a backward pass, runs as `call_untraced(function, ...)`, and reaches hooks an
     add_op_listener       arguments and results of each op of one thread
     add_device_listener   each launch on a device, and each change of its memory
 
-**First use.** Code of an op is compiled when the op is first called, or first differentiated: `first_uses` has when that was.
+**First use.** Code of an op is compiled when the op is first called, or first differentiated: a span of the kind FIRST_USE.
 
 **Threads.** All functions here may be called from any thread. A thread's slots are set by the thread itself, or for a recording
 of all threads by the one that starts it; a row, a span and a listener's call come on the thread where they happen.
@@ -78,7 +78,6 @@ __all__ = [
     "DeviceActivities",
     "DeviceListener",
     "DeviceTiming",
-    "FirstUse",
     "InputOutline",
     "OpListener",
     "acquire",
@@ -89,7 +88,6 @@ __all__ = [
     "call_user_code",
     "clock",
     "device_timing",
-    "first_uses",
     "is_active",
     "note_first_use",
     "op_names",
@@ -110,6 +108,11 @@ __all__ = [
 OP, BACKWARD, ENGINE, SCOPE, STEP, PYTHON, MODULE, MEMORY = range(8)
 # On a device: kernels, copies and fills. RUNTIME is the host's call that launched one of them or waited for it.
 KERNEL, COPY, FILL, RUNTIME = range(8, 12)
+# On the host again: code of an op is compiled, because it is called or differentiated for the first time.
+FIRST_USE = 12
+KIND_COUNT = 13
+
+FIRST_USE_PREFIX = "first use of "
 
 # Filled by the registry, one entry per op overload; an op's id is its index.
 op_names: list[str] = []
@@ -523,22 +526,11 @@ class _Listeners:
         self.modes: list[_ListenerMode] = []
 
 
-class FirstUse(NamedTuple):
-    """When code of an op was compiled, in nanoseconds of `time.perf_counter_ns`, and the native id of the thread."""
-
-    start: int
-    end: int
-    op: str
-    thread: int
-
-
-# One for each compilation in this process.
-first_uses: list[FirstUse] = []
-
-
 def note_first_use(op: str, start: int) -> None:
-    """Note that code of an op has been compiled since `start`."""
-    first_uses.append(FirstUse(start, clock(), op, threading.get_native_id()))
+    """Record that code of an op has been compiled since `start`, a time of `clock`; nothing happens without a recording."""
+    record = threads.state.span if entry_globals.observers_active else None
+    if record is not None:
+        record(FIRST_USE_PREFIX + op, FIRST_USE, start, clock(), -1)
 
 
 listeners = _Listeners()

@@ -144,7 +144,7 @@ def _corrected(store: EventStore, calibration: Calibration, warm: Floats) -> tup
     than work."""
     cost = np.rint(warm).astype(np.int64)
     each = np.full(len(store.mem_time), round(calibration.memory), np.int64)
-    between = tree.sums(store.mem_event, each, len(store)) + store.first_use_ns
+    between = tree.sums(store.mem_event, each, len(store)) + np.where(store.is_first_use, store.self_ns, 0)
     inside = np.where(cost > 0, np.int64(round(calibration.inside)), 0) + between
     # A row's duration includes the whole cost of every event below it, and the inside part of its own.
     below = tree.subtree_sums(store.parent, cost + between) - cost - between
@@ -155,12 +155,13 @@ def _corrected(store: EventStore, calibration: Calibration, warm: Floats) -> tup
 
 def _warm_costs(store: EventStore, calibration: Calibration) -> Floats:
     """What recording each row costs while the recorder's code and data are in the caches."""
-    by_kind = np.full(observer.RUNTIME + 1, calibration.op)
+    by_kind = np.full(observer.KIND_COUNT, calibration.op)
     by_kind[[observer.SCOPE, observer.STEP]] = calibration.scope
     by_kind[[observer.BACKWARD, observer.ENGINE]] = calibration.engine
     by_kind[observer.MODULE] = calibration.module
     by_kind[observer.PYTHON] = calibration.python
-    by_kind[[observer.MEMORY, observer.KERNEL, observer.COPY, observer.FILL]] = 0  # not recorded by the recorder
+    # Not recorded by the recorder, or once in a process.
+    by_kind[[observer.MEMORY, observer.KERNEL, observer.COPY, observer.FILL, observer.FIRST_USE]] = 0
     cost: Floats = by_kind[store.kind] + calibration.inputs * rebuilt_inputs(store)
     if calibration.nested >= 0:
         cost[nested_ops(store)] += calibration.nested - calibration.op

@@ -1,7 +1,8 @@
 """Rows of Python calls, with start, end and name, and the stack at any moment.
 
 In: the CallSegments of a thread. Out: PythonRows. Frames of this runtime's inside are hidden, and with them what they call in
-NumPy and the standard library: rows show the user's functions, and the layers, optimizers and loaders that those call.
+NumPy and the standard library: rows show the user's functions, and the layers, optimizers and loaders that those call. The
+frames of Python's import system are hidden, too. An import has a row whoever makes it, but for the profiler itself.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..recording.python_calls.code_origin import ENTRY, INSIDE, LIBRARY, classify
+from ..recording.python_calls.code_origin import ENTRY, IMPORT_PREFIX, IMPORT_SYSTEM, INSIDE, LIBRARY, classify
 from ..recording.python_calls.stream import WIDTH, Called, CallSegment, OpenFrame
 from ..store import tree as _tree
 from .clock_order import going_forward
@@ -47,7 +48,7 @@ class Target(NamedTuple):
     kind: int
     text: str
     code: CodeType | SavedCode | None
-    inside: bool  # part of this runtime's inside: hidden
+    inside: bool  # part of this runtime's inside, or of Python's import system: hidden
     library: bool  # hidden when called from the inside
     file: str = ""
 
@@ -150,13 +151,14 @@ def target_of(what: Called | Target, shorten: Shortener) -> Target:
     if what is None:
         return Target(RETURN, "", None, False, False)
     if isinstance(what, str):
-        return Target(BUILTIN, what, None, False, True)
+        return Target(BUILTIN, what, None, False, not what.startswith(IMPORT_PREFIX))
     if isinstance(what, Target):
         return what
     code, line = what if isinstance(what, OpenFrame) else (what, what.co_firstlineno)
     origin = classify(code.co_filename)
     file = shorten(code.co_filename)
-    return Target(FRAME, f"{file}({line}): {code.co_name}", code, origin in (INSIDE, ENTRY), origin == LIBRARY, file)
+    inside = origin in (INSIDE, ENTRY) or code.co_filename.startswith(IMPORT_SYSTEM)
+    return Target(FRAME, f"{file}({line}): {code.co_name}", code, inside, origin == LIBRARY, file)
 
 
 class Shortener:
@@ -195,9 +197,10 @@ class _Tree:
         self._target = target
         inside = np.array([t.inside for t in targets], np.bool_)
         library = np.array([t.library for t in targets], np.bool_)
+        imports = np.array([t.kind == BUILTIN and not t.library for t in targets], np.bool_)
         profiler = np.array([t.inside and _PROFILER in t.text for t in targets], np.bool_)
         self.parent = np.full(n, -1, np.int64)
-        self.of_profiler = np.zeros(n, np.bool_)  # of its functions, and what they call
+        self.of_profiler = np.zeros(n, np.bool_)  # its functions, and what they call up to a visible call, such as the script's
         self.hidden = np.zeros(n, np.bool_)
         self.outer = np.full(n, _ROOT, np.int64)
         self._numbers: dict[int, int] = {}
@@ -212,7 +215,8 @@ class _Tree:
             if len(above):
                 parent = self.parent[rows] = above[np.searchsorted(above, rows) - 1]
                 self.hidden[rows] |= library[own] & self.hidden[parent]
-                self.of_profiler[rows] |= self.of_profiler[parent]
+                self.hidden[rows] |= imports[own] & self.of_profiler[parent]
+                self.of_profiler[rows] |= self.of_profiler[parent] & self.hidden[rows]
                 # A hidden caller adds no frame: the stack is what it was when the caller was called.
                 self.outer[rows] = self.outer[parent]
                 visible = ~self.hidden[parent]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..._dispatch import observer
 from .._io.files import path_text, write_file
 from .._io.strict_json import dumps
+from ..store.categories import FIRST_USE
 from ..store.store import EventStore, InputInfo
 from ._lines import Piece, Texts, Words, interleaved, lines, merged, number, signed, text, thousandths, where
 from .device_lanes import DeviceLanes
@@ -26,7 +27,11 @@ from .row_details import DetailTexts
 _BLOCK = 1 << 13  # rows; small enough that buffers are reused instead of newly mapped
 # Kineto counts time from the start of a quarter of a year, so that its digits fit into a double.
 _QUARTER_S = 7_889_238
-_CATEGORIES = ("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function", "python_function")
+# By kind of row, but for those of devices and their runtime: FIRST_USE comes right after the calls of Python.
+_CATEGORIES = (
+    *("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function", "python_function"),
+    FIRST_USE,
+)
 _FLAGS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
 # torch has text here ("Spans", "Traces"); some readers accept only numbers.
 _SPANS_PID, _SPANS_TID = 0, 0
@@ -52,6 +57,11 @@ def export(
     write_file(name, _TraceWriter(store, record_function_ids).blocks(name, metadata or {}, brief))
 
 
+def _category(kind: NDArray[np.int8]) -> NDArray[np.int8]:
+    """The category of each kind of row, as an index of _CATEGORIES."""
+    return np.minimum(kind, np.int8(len(_CATEGORIES) - 1))
+
+
 def _json(value: Any) -> bytes:
     return dumps(value).encode()
 
@@ -72,7 +82,8 @@ class _TraceWriter:
         if self.devices is not None:
             spans[self.devices.all_rows] = False
         if self._left_out:
-            spans &= ~np.isin(store.kind, [kind for kind, name in enumerate(_CATEGORIES) if name in self._left_out])
+            without = {*self._left_out, *([FIRST_USE] if "cpu_op" in self._left_out else [])}
+            spans &= ~np.isin(_category(store.kind), [kind for kind, name in enumerate(_CATEGORIES) if name in without])
         self.rows = np.flatnonzero(spans)
         calls = store.is_python if "python_function" not in self._left_out else np.zeros(len(store), np.bool_)
         self.calls = np.flatnonzero(calls)
@@ -178,7 +189,7 @@ class _TraceWriter:
         """Category, name and thread of each row, encoded in one number."""
         store = self.store
         name = store.name[rows].astype(np.int64)
-        category = self._row_details.category(store.details[rows], store.kind[rows])
+        category = self._row_details.category(store.details[rows], _category(store.kind[rows]))
         return (name * self._threads + store.tid[rows]) * len(self._categories) + category
 
     def _prefix(self, source: int) -> bytes:

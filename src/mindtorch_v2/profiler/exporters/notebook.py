@@ -15,8 +15,9 @@ _NUMBER = 'style="text-align:right;white-space:nowrap"'
 _Column = tuple[str, Callable[[Any], str]]
 
 
-def averages_table(averages: Sequence[Any], *, memory: bool = False, flops: bool = False) -> str:
-    """key_averages() as a table: the most self time first, the largest rows only."""
+def averages_table(averages: Sequence[Any], *, memory: bool = False, flops: bool = False, more: Sequence[Any] = ()) -> str:
+    """key_averages() and `more` rows as a table: the most self time first, the largest rows only."""
+    averages = [*averages, *more]
     total = sum(row.self_cpu_time_total for row in averages)
     device = sum(row.self_device_time_total for row in averages) > 0
     columns: list[_Column] = [
@@ -51,13 +52,13 @@ def events_table(events: Sequence[Any]) -> str:
     return _table(columns, first, len(events), f"{len(events):,} events in order of start")
 
 
-def list_table(events: Sequence[Any], *, memory: bool = False, flops: bool = False) -> str:
-    """The table of an EventList, which has events or averages."""
+def list_table(events: Sequence[Any], *, memory: bool = False, flops: bool = False, more: Sequence[Any] = ()) -> str:
+    """The table of an EventList, which has events, or averages to which `more` are added."""
     if not len(events):
         return "<p>no events</p>"
     if hasattr(events[0], "time_range"):
         return events_table(events)
-    return averages_table(events, memory=memory, flops=flops)
+    return averages_table(events, memory=memory, flops=flops, more=more)
 
 
 def _shape_columns(rows: Sequence[Any]) -> list[_Column]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -42,7 +43,8 @@ def export(
             "the recording has no stacks: record it with profile(with_stack=True), or with `mtprof run --stack`"
         )
     visible = store.visible
-    write_file(path, _lines(visible, _metric(visible, metric)))
+    nanoseconds = _metric(visible, metric)
+    write_file(path, itertools.chain(_lines(visible, nanoseconds), _lines_of_first_uses(store, _metric(store, metric))))
 
 
 def _lines(store: EventStore, nanoseconds: NDArray[np.int64]) -> Iterator[bytes]:
@@ -58,6 +60,17 @@ def _lines(store: EventStore, nanoseconds: NDArray[np.int64]) -> Iterator[bytes]
         text = chains.text(row)
         calls[text] = calls.get(text, 0) + int(nanoseconds[row])
     yield from (_line(text, spent // _MICROSECOND) for text, spent in calls.items() if spent >= _MICROSECOND)
+
+
+def _lines_of_first_uses(store: EventStore, nanoseconds: NDArray[np.int64]) -> Iterator[bytes]:
+    """A line for each op and place where its code was compiled, below what called it."""
+    chains = _PythonChains(store)
+    spent: dict[str, int] = {}
+    for row in np.flatnonzero(store.is_first_use & (nanoseconds > 0)).tolist():
+        text = chains.below(row)
+        if text:
+            spent[text] = spent.get(text, 0) + int(nanoseconds[row])
+    yield from (_line(text, whole // _MICROSECOND) for text, whole in spent.items() if whole >= _MICROSECOND)
 
 
 def _line(text: str, microseconds: int) -> bytes:
@@ -86,6 +99,13 @@ class _PythonChains:
             frame = stack_frame(store.names[store.name[inner]])
             above = self._by_row[inner] = f"{above};{frame}" if above else frame
         return above
+
+    def below(self, row: int) -> str:
+        """The stack of a row that is no call, and its name as the last frame; "" if nothing tells what called it."""
+        store, caller = self._store, int(self._above[row])
+        at = int(store.call_stack[row])
+        above = collapsed(store.stacks[at]) if at >= 0 else self.text(caller) if caller >= 0 else ""
+        return f"{above};{stack_frame(store.names[store.name[row]])}" if above else ""
 
     def _with_stack(self, row: int) -> str:
         store = self._store

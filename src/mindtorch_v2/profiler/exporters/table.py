@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import log10
 from typing import Any, NamedTuple
@@ -96,6 +96,16 @@ def summarize(events: Iterable[Any]) -> Summary:
             else:
                 total.least_other_flops = min(total.least_other_flops or event.flops, event.flops)
     return total
+
+
+def _joined(total: Summary, more: Summary) -> Summary:
+    """The summary of events and of rows of the host beside them."""
+    return replace(
+        total,
+        count=total.count + more.count,
+        self_cpu_us=total.self_cpu_us + more.self_cpu_us,
+        name_width=max(total.name_width, more.name_width),
+    )
 
 
 def text_width(text: str) -> int:
@@ -255,17 +265,21 @@ def build_table(
     summary: Summary | None = None,
     dropped: int = 0,
     note: str = "",
+    more: Sequence[Any] = (),
+    shown_more: Sequence[Any] = (),
 ) -> str:
     """The table of events or averages as text; "" if there are none.
 
     sort_by names an attribute, largest first. row_limit: -1 for all rows. summary: that of the events, if it is known
-    already. dropped: how many events the recorder dropped. note: what else is to be said of the recording.
+    already. dropped: how many events the recorder dropped. note: what else is to be said of the recording. more: rows that
+    are not among the events and count for the total, and `shown_more` those of the table.
     """
     if len(events) == 0:
         return ""
+    total = _joined(summary or summarize(events), summarize(more)) if more else summary or summarize(events)
+    events = [*events, *shown_more] if shown_more else events
     if sort_by is not None:
         events = _sorted(events, sort_by)
-    total = summary or summarize(events)
     if total.has_device_time and not total.use_device:
         raise RuntimeError("use_device is None, but there is device performance data.")
     most = _Widths(max_name_column_width, max_shapes_column_width, max_src_column_width)
@@ -306,7 +320,12 @@ def _sorted(events: Sequence[Any], sort_by: str) -> list[Any]:
     for device in _DEVICE_NAMES:
         attribute = attribute.replace(device, "device")
     attribute = _NPU.sub("device", attribute)
-    return sorted(events, key=lambda event: getattr(event, attribute), reverse=True)
+    getattr(events[0], attribute)  # AttributeError for one that no event has
+    has: list[Any] = []
+    has_not: list[Any] = []
+    for event in events:
+        (has if hasattr(event, attribute) else has_not).append(event)
+    return [*sorted(has, key=lambda event: getattr(event, attribute), reverse=True), *has_not]
 
 
 def _row_lines(event: Any, columns: Sequence[Column], with_stack: bool) -> list[str]:

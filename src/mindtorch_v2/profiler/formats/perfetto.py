@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._dispatch import observer
 from .._io.files import write_file
+from ..store.categories import FIRST_USE
 from ..store.store import EventStore
 from ._nested import Lane, beginnings_and_ends, lanes
 from ._protobuf import fixed64, message, number, text
@@ -39,6 +40,7 @@ _CATEGORIES = (
     "gpu_memcpy",
     "gpu_memset",
     "privateuse1_runtime",
+    FIRST_USE,
 )
 _SEQUENCE_ID = 1
 _PROCESS_UUID = 1

@@ -58,8 +58,8 @@ _OF_GROUP = (
     "Global rank stride",
 )
 # By kind of row.
-DEVICE_KINDS = np.isin(np.arange(observer.RUNTIME + 1), (observer.KERNEL, observer.COPY, observer.FILL))
-OP_KINDS = np.isin(np.arange(observer.RUNTIME + 1), (observer.OP, observer.BACKWARD, observer.ENGINE))
+DEVICE_KINDS = np.isin(np.arange(observer.KIND_COUNT), (observer.KERNEL, observer.COPY, observer.FILL))
+OP_KINDS = np.isin(np.arange(observer.KIND_COUNT), (observer.OP, observer.BACKWARD, observer.ENGINE))
 
 
 @dataclass(frozen=True, order=True)

@@ -98,7 +98,7 @@ def _from_columns(file: BinaryIO, size: int) -> RecordedRows:
         if len(numbers) and not -1 <= int(numbers.min()) <= int(numbers.max()) < len(tables[table]):
             raise NotPlainError(f"column {name} points beyond its table")
     start, kind = columns["start"], columns["kind"]
-    if len(kind) and not 0 <= int(kind.min()) <= int(kind.max()) <= observer.RUNTIME:
+    if len(kind) and not 0 <= int(kind.min()) <= int(kind.max()) < observer.KIND_COUNT:
         raise NotPlainError("a kind of row that is not known")
     if (np.diff(start) < 0).any() or (columns["end"] < start).any():
         raise NotPlainError("the rows are not in order")

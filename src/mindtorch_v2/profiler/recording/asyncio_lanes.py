@@ -26,7 +26,7 @@ from .current_task import Task, name_of
 _current_lane: ContextVar[int] = ContextVar("lane of the task", default=0)
 _numbers = itertools.count(1)
 Turns = Sequence[tuple[int, int]] | NDArray[np.int64]  # rows of moment and lane
-_ON_LANES = (observer.OP, observer.BACKWARD, observer.ENGINE, observer.SCOPE, observer.STEP)
+_ON_LANES = (observer.OP, observer.BACKWARD, observer.ENGINE, observer.SCOPE, observer.STEP, observer.FIRST_USE)
 
 
 class TaskLog:

@@ -17,7 +17,7 @@ from .._io.strict_json import dumps
 from .._io.terminal import shown
 from ..analysis.backward_waits import backward_waits
 from ..analysis.findings import Finding
-from ..analysis.first_use import first_use_ns
+from ..analysis.first_use import first_use_ns, ops_used_first
 from ..analysis.memory.categories import CATEGORIES, Uses
 from ..store import tree
 from ..store.store import EventStore
@@ -42,6 +42,7 @@ KINDS = {
     "COPY": observer.COPY,
     "FILL": observer.FILL,
     "RUNTIME": observer.RUNTIME,
+    "FIRST_USE": observer.FIRST_USE,
 }
 
 
@@ -63,7 +64,7 @@ def columns(store: EventStore, memory: Uses | None = None, overhead: Any = None)
     sections = (("source", source_table(store)), ("roofline", roofline_table(store)), ("devices", device_table(store)))
     for name, table in sections:
         yield Column(name, {"kind": "json"}, deflated(dumps(table, separators=(",", ":")).encode()))
-    visible = store.visible
+    visible = store.visible_with_first_uses
     order = np.argsort(visible.start, kind="stable")  # rows of joined recordings are not in order of time
     place = np.append(np.empty_like(order), -1)
     place[order] = np.arange(len(order))
@@ -103,24 +104,14 @@ def columns(store: EventStore, memory: Uses | None = None, overhead: Any = None)
 
 
 def self_cost(store: EventStore, corrected: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The cost of recording in the self time of each row of `store.visible`; `corrected` is the store's self_ns without it.
+    """The cost of recording in the self time of each row that the page has; `corrected` is the store's self_ns without it.
 
     It has few distinct values, one for every number of calls below a row, so it compresses well.
     """
-    above = tree.nearest_kept(store.parent, _rows_of(store.visible, store))[:-1]
-    cost = tree.sums(above, store.self_ns - corrected, len(store.visible))
-    return np.clip(cost, 0, store.visible.self_ns)
-
-
-def _rows_of(part: EventStore, whole: EventStore) -> NDArray[np.intp]:
-    """The row numbers in `whole` of the rows of a selection."""
-    rows = np.arange(len(part), dtype=np.intp)
-    while part is not whole:
-        assert part._whole is not None
-        over, kept = part._whole
-        assert isinstance(over, EventStore)
-        part, rows = over, kept[rows]
-    return rows
+    shown = store.visible_with_first_uses
+    above = tree.nearest_kept(store.parent, shown.rows_in(store))[:-1]
+    cost = tree.sums(above, store.self_ns - corrected, len(shown))
+    return np.clip(cost, 0, shown.self_ns)
 
 
 def _parent_distance(parent: NDArray[Any]) -> NDArray[np.int64]:
@@ -238,7 +229,7 @@ def about(
             for key, value in store.options.items()
             if isinstance(value, (bool, int, str)) and value
         },
-        "first_uses": {"ops": len({op for _, _, op, _ in store.first_uses}), "total_ns": first_use_ns(store)},
+        "first_uses": {"ops": len(ops_used_first(store)), "total_ns": first_use_ns(store)},
         "gc": {"pauses": len(pauses), "total_ns": sum(end - start for start, end, *_ in pauses)},
         "metadata": {_shown(str(key)): _shown(str(value)) for key, value in store.metadata.items()},
         "recording": {

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 from ..._core.cpython import without_signals_at_entry
 from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState
-from ..._dispatch import observer
 from ..analysis.overhead import Calibration, calibration_of
 from ..assembly.freeze import freeze, storage_notes, tensor_notes
 from ..assembly.sampled_stacks import describe
@@ -381,9 +380,6 @@ class profile:
         if recorder.losses:
             metadata = {**metadata, "losses": list(recorder.losses)}
         store = freeze(recorder, release=self._finished, device=self._device, metadata=metadata, **meta)
-        store.options["first_uses"] = [
-            list(use) for use in observer.first_uses if store.clock_start_ns <= use.start and use.end <= store.clock_end_ns
-        ]
         if self._options.stacks_per_second:
             store.metadata[SAMPLED_STACKS] = describe(store, self._options.stacks_per_second)
         if store.options["with_stack"]:

@@ -208,7 +208,7 @@ def _cost_of(
 
 def _counts(store: EventStore, options: Options, modules: int = 0) -> dict[str, int]:
     """How many events of each kind a recording has; calls of modules, which need not have rows, are given."""
-    kinds = np.bincount(store.kind, minlength=observer.RUNTIME + 1)
+    kinds = np.bincount(store.kind, minlength=observer.KIND_COUNT)
     nested, builtin, method = (int(which(store).sum()) for which in (nested_ops, builtin_calls, method_calls))
     return {
         "op": int(kinds[observer.OP]) - nested,

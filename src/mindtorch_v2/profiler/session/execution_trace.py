@@ -223,7 +223,8 @@ class ObservedWindow:
         known: dict[tuple[int, int, int, str], list[int]] = {}
         for number, key in enumerate(_keys(self.store), self.first + 1):
             known.setdefault(key, []).insert(0, number)
-        return np.array([known[key].pop() if known.get(key) else 0 for key in _keys(store)], np.int64)
+        numbers = np.array([known[key].pop() if known.get(key) else 0 for key in _keys(store)], np.int64)
+        return np.where(store.is_first_use, 0, numbers)
 
 
 def _keys(store: EventStore) -> Iterator[tuple[int, int, int, str]]:
@@ -273,6 +274,9 @@ def _nodes(windows: list[ObservedWindow]) -> Iterator[dict[str, Any]]:
                 )
         node_of: list[int] = []
         for row, parent in enumerate(store.parent.tolist()):
+            if store.is_first_use[row]:  # no call that could be replayed
+                node_of.append(node_of[parent] if parent >= 0 else threads[store.threads[int(store.tid[row])].ident])
+                continue
             number = numbers.next()
             node_of.append(number)
             tid = int(store.tid[row])

@@ -7,7 +7,8 @@ import numpy as np
 from .store import EventStore
 
 _CUDA = 1
-# By observer kind. RUNTIME, the last, depends on the recording's device: see categories().
+FIRST_USE = "first_use"  # no category of Kineto's
+# By observer kind. That of RUNTIME, between the two parts, depends on the recording's device: see categories().
 _ON_HOST = (
     "cpu_op",
     "cpu_op",
@@ -34,6 +35,7 @@ _ON_DEVICE = (
     "gpu_memcpy",
     "gpu_memset",
     "kernel",
+    "kernel",
 )
 
 Names = tuple[str | None, ...]
@@ -42,4 +44,4 @@ Names = tuple[str | None, ...]
 def categories(store: EventStore) -> tuple[Names, Names]:
     """The names of host rows and of device rows, each by observer kind; None: traces have no span for it."""
     runtime = "cuda_runtime" if store.has_device_rows and np.any(store.device_type == _CUDA) else "privateuse1_runtime"
-    return (*_ON_HOST, runtime), _ON_DEVICE
+    return (*_ON_HOST, runtime, FIRST_USE), _ON_DEVICE

@@ -16,6 +16,7 @@ from .distinct import distinct_values
 
 STEP_PREFIX = "ProfilerStep#"
 OPTIMIZER_STEP = "Optimizer.step#"
+FIRST_USES = "first use of ops"
 COLLECTIVE = '"Collective name"'  # an argument that every communication has
 
 
@@ -24,11 +25,15 @@ _NUMBERED = re.compile(r"(trans_[A-Za-z]\w*_)\d+|(hcom_[A-Za-z]+_)_[0-9a-z]+_\d+
 
 
 def display_name(name: str) -> str:
-    """The name an event is shown and grouped under: all profiler steps share one, and what CANN only tells apart by numbers."""
+    """The name an event is shown and grouped under: all profiler steps share one, as all first uses of ops do, and what CANN
+    only tells apart by numbers.
+    """
     if name.startswith(("trans_", "hcom_")):
         numbered = _NUMBERED.fullmatch(name)
         return f"{numbered[1] or numbered[2]}*" if numbered else name
-    return "ProfilerStep*" if name.startswith(STEP_PREFIX) else name
+    if name.startswith(STEP_PREFIX):
+        return "ProfilerStep*"
+    return FIRST_USES if name.startswith(observer.FIRST_USE_PREFIX) else name
 
 
 class DerivedColumns:
@@ -176,22 +181,18 @@ class DerivedColumns:
     @cached_property
     def self_ns(self) -> NDArray[np.int64]:
         """Time not spent in children, never negative; 0 for what runs beside the thread that began it."""
-        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns, 0)
+        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns - self.left_out_ns, 0)
         return np.where(self.is_async, 0, alone) if self.has_communications else alone
 
     @cached_property
-    def first_use_ns(self) -> NDArray[np.int64]:
-        """The part of a row's self time in which code of ops was compiled, which happens once in a process."""
-        lanes = {thread.ident: lane for lane, thread in enumerate(self.threads)}
-        uses = [(start, end - start, lanes[thread]) for start, end, _, thread in self.first_uses if thread in lanes]
-        start, length, tid = np.array(uses, np.int64).reshape(-1, 3).T
-        around = tree.enclosing(self.tid, self.start, self.end, self.parent, tid.astype(np.int32), start)
-        return tree.sums(around, length, len(self))
+    def left_out_ns(self) -> NDArray[np.int64]:
+        """Of a selection of rows: the time of first uses of ops inside of each that are not in the selection."""
+        return np.broadcast_to(np.int64(0), len(self))
 
-    @property
-    def first_uses(self) -> Sequence[Sequence[Any]]:
-        """When code of ops was compiled during the recording: start, end, op and native id of the thread."""
-        return self.options.get("first_uses") or ()
+    @cached_property
+    def is_first_use(self) -> NDArray[np.bool_]:
+        """Whether code of an op was compiled, which happens once in a process."""
+        return np.asarray(self.kind == observer.FIRST_USE)
 
     @cached_property
     def has_communications(self) -> bool:
@@ -254,16 +255,17 @@ class DerivedColumns:
 
     @cached_property
     def ids(self) -> NDArray[np.int64]:
-        """torch's event number: rising in order of start, 0 for Python functions. No other recording of the process has it.
+        """torch's event number: rising in order of start, 0 for what torch has no event for. No other recording has it.
 
         Device rows and calls of a device's runtime have the number that the driver gave them.
         """
         if self._whole:
             return self._whole[0].ids[self._whole[1]]
         if not self.has_driver_rows:
-            return np.where(self.is_python, 0, np.cumsum(~self.is_python) + self._ids_before)
+            own = ~self.is_python & ~self.is_first_use
+            return np.where(own, np.cumsum(own) + self._ids_before, 0)
         from_driver = (self.device_type != 0) | (self.kind == observer.RUNTIME)
-        own = ~self.is_python & ~from_driver
+        own = ~self.is_python & ~self.is_first_use & ~from_driver
         return np.where(from_driver, np.maximum(self.correlation, 0), np.where(own, np.cumsum(own) + self._ids_before, 0))
 
     @property
@@ -281,7 +283,7 @@ class DerivedColumns:
         """The `Ev Idx` of the row in a trace: ops and labels first, then Python calls; -1 for rows without one."""
         if self._whole:
             return self._whole[0].trace_index[self._whole[1]]
-        numbered = ~self.is_python & (self.kind < observer.MEMORY) & (self.device_type == 0)
+        numbered = ~self.is_python & ((self.kind < observer.MEMORY) | self.is_first_use) & (self.device_type == 0)
         calls = np.cumsum(self.is_python) - 1 + int(numbered.sum())
         return np.where(numbered, np.cumsum(numbered) - 1, np.where(self.is_python, calls, -1))
 

@@ -406,7 +406,7 @@ class EventStore(DerivedColumns):
         """The rows of events() and key_averages(); traces have all rows.
 
         As in torch, HIDDEN_NAMES are left out, and every only child named like its parent: its own children and its
-        memory become its parent's.
+        memory become its parent's. First uses of ops are left out, too; their time is no row's self time.
         """
         if self._all_visible:
             return self
@@ -418,13 +418,34 @@ class EventStore(DerivedColumns):
             self._visible = None if visible is self else weakref.ref(visible)
         return visible
 
+    @property
+    def visible_with_first_uses(self) -> EventStore:
+        """The rows that a report shows: those of `visible`, and first uses of ops."""
+        first_uses = np.flatnonzero(self.is_first_use)
+        visible = self.visible
+        return self._select_rows(np.union1d(visible.rows_in(self), first_uses)) if len(first_uses) else visible
+
+    def rows_in(self, whole: EventStore) -> NDArray[np.intp]:
+        """The row numbers that the rows of this selection have in the store that it was made of."""
+        part, rows = self, np.arange(len(self), dtype=np.intp)
+        while part is not whole:
+            assert part._whole is not None
+            over, kept = part._whole
+            assert isinstance(over, EventStore)
+            part, rows = over, kept[rows]
+        return rows
+
     def _without_hidden(self) -> EventStore:
         hidden = [i for i, text in enumerate(self.names) if text in HIDDEN_NAMES]
-        named = self._select_rows(np.flatnonzero(~np.isin(self.name, hidden))) if hidden else self
+        left_out = np.isin(self.name, hidden) | self.is_first_use
+        named = self._select_rows(np.flatnonzero(~left_out)) if left_out.any() else self
         return named._select_rows(tree.without_only_namesakes(named.parent, named.label))
 
     def _select_rows(self, rows: NDArray[np.intp]) -> EventStore:
-        """A store of these rows. Children and memory of the others belong to their nearest ancestor among these."""
+        """A store of these rows. Children and memory of the others belong to their nearest ancestor among these.
+
+        So does the self time of the others, but for first uses of ops.
+        """
         if len(rows) == len(self):
             return self
         near = tree.nearest_kept(self.parent, rows)
@@ -437,13 +458,18 @@ class EventStore(DerivedColumns):
         segments = tuple((int(np.searchsorted(rows, first)), origin) for first, origin in self.segments)
         selected = EventStore(columns, self._tables, {**self._meta, "segments": segments})
         selected._whole = (self, rows)
+        if self.is_first_use.any() or self.left_out_ns.any():
+            others = self.is_first_use.copy()
+            others[rows] = False
+            spent = np.where(others, self.self_ns, self.left_out_ns)
+            selected.left_out_ns = tree.sums(near[:-1], spent, len(rows))
         return selected
 
 
 # Attributes that copies leave out, and derived columns that a selection of rows or a joined store has as its own.
 _CACHES = (name for name, value in vars(DerivedColumns).items() if isinstance(value, cached_property))
 _DERIVED = frozenset({"_visible", "_all_visible", *_CACHES})
-_KEPT = frozenset({"parent", "launcher", "ids"})
+_KEPT = frozenset({"parent", "launcher", "ids", "left_out_ns"})
 
 
 def _column(recorded: ArrayLike, dtype: IntType, order: NDArray[np.intp]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from .events import DeviceType, FormattedTimesMixin, FunctionEvent
 from .row_objects import LazyAttributes, bind_row, detach_row, own_attributes
 
 _DEVICES = tuple(DeviceType)
-_IS_LABEL = np.zeros(observer.RUNTIME + 1, np.int64)
+_IS_LABEL = np.zeros(observer.KIND_COUNT, np.int64)
 _IS_LABEL[[observer.SCOPE, observer.STEP]] = 1
 
 # Attributes that an average copies from its first event, and those that it sums.
@@ -109,6 +109,15 @@ class FunctionEventAvg(LazyAttributes, FormattedTimesMixin):
 
 
 FunctionEventAvg._read_with({name: FunctionEvent._readers[name] for name in ("cpu_parent", "cpu_children")})
+
+
+def average_of(key: str, count: int, cpu_us: float) -> FunctionEventAvg:
+    """An average of host work that has no events and calls nothing."""
+    average = FunctionEventAvg()
+    average.key, average.count, average.node_id, average.scope = key, count, -1, 0
+    average.cpu_time_total = average.self_cpu_time_total = cpu_us
+    average.input_shapes, average.overload_name, average.stack = "", "", []
+    return average
 
 
 def total_of(events: Iterable[Any]) -> FunctionEventAvg:

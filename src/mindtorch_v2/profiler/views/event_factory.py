@@ -20,8 +20,22 @@ from .events import DeviceType, FunctionEvent, Interval, Kernel
 from .row_objects import LazyAttributes, Reader, bind_row
 
 # By observer kind: event["kind"], and torch's scope number.
-KINDS = ("op", "backward", "engine", "scope", "step", "python", "module", "memory", "kernel", "copy", "fill", "runtime")
-_SCOPES = (0, 1, 0, 7, 7, 0, 0, 0, 0, 0, 0, 0)
+KINDS = (
+    "op",
+    "backward",
+    "engine",
+    "scope",
+    "step",
+    "python",
+    "module",
+    "memory",
+    "kernel",
+    "copy",
+    "fill",
+    "runtime",
+    "first_use",
+)
+_SCOPES = (0, 1, 0, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0)
 _ANNOTATIONS = (observer.SCOPE, observer.STEP)
 _PYTHON = (observer.PYTHON, observer.MODULE)
 _DEVICES = tuple(DeviceType)

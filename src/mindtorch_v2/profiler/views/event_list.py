@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
-from typing import Any, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..exporters.stacks import export_rows
 from ..exporters.table import Summary, build_table, text_width
 from ..recording.op_facts import counted_by_torch
 from ..store import tree
+from ..store.derived import FIRST_USES
 from ..store.distinct import distinct_values
 from ..store.store import EventStore
 from . import averages, event_copies
@@ -24,6 +25,20 @@ from .events import DeviceType, FunctionEvent
 
 _METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 _BACKWARD_SCOPE = 1
+
+
+class FirstUses(NamedTuple):
+    """How often code of ops was compiled in a recording, and for how many nanoseconds; `outside` is the part in no event."""
+
+    times: int = 0
+    ns: int = 0
+    outside_times: int = 0
+    outside_ns: int = 0
+
+    def rows(self, outside_only: bool = False) -> list[FunctionEventAvg]:
+        """The row of a table, if there is anything to tell."""
+        times, ns = (self.outside_times, self.outside_ns) if outside_only else (self.times, self.ns)
+        return [averages.average_of(FIRST_USES, times, ns / 1000)] if times else []
 
 
 class EventList(list[Any]):
@@ -42,6 +57,7 @@ class EventList(list[Any]):
         self._with_flops: bool = kwargs.pop("with_flops", False)
         self._dropped: int = kwargs.pop("dropped", 0)
         self._note: str = kwargs.pop("note", "")
+        self._first_uses: FirstUses = kwargs.pop("first_uses", FirstUses())
         super().__init__(*args, **kwargs)
         self._tree_built = False
 
@@ -55,6 +71,7 @@ class EventList(list[Any]):
             with_flops=bool(store.options.get("with_flops", False)),
             dropped=store.dropped_events,
             note=str(store.metadata.get(SAMPLED_STACKS, "")),
+            first_uses=_first_uses(store),
         )
         events._rows, events._filled, events._tree_built = rows, False, True
         return events
@@ -169,12 +186,10 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds of all events together, each counted without its children."""
+        """Microseconds of all events together, each counted without its children, and of first uses of ops."""
         rows = self._columns
-        if rows is not None:
-            return _self_cpu_us(rows.store)
-        total: float = sum(event.self_cpu_time_total for event in self)
-        return total
+        total: float = _self_cpu_us(rows.store) if rows is not None else sum(event.self_cpu_time_total for event in self)
+        return total + self._first_uses.ns / 1000
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
@@ -195,6 +210,7 @@ class EventList(list[Any]):
             with_flops=self._with_flops,
             dropped=self._dropped,
             note=self._note,
+            first_uses=self._first_uses,
         )
 
     def total_average(self) -> FunctionEventAvg:
@@ -218,6 +234,9 @@ class EventList(list[Any]):
         sort_by: attribute to sort by, largest first, such as "self_cpu_time_total", "cpu_memory_usage", "count".
         row_limit: how many rows to show, -1 for all. top_level_events_only: leave out events with a parent.
         time_unit: "s", "ms" or "us" for every time; otherwise each time has its own unit.
+
+        Where code of ops was compiled, because they were used for the first time in the process, the table has a row
+        "first use of ops" for it, which is none of the list's.
         """
         rows = self._columns
         return build_table(
@@ -235,6 +254,8 @@ class EventList(list[Any]):
             summary=_summary(rows) if rows is not None else None,
             dropped=self._dropped,
             note=self._note,
+            more=self._first_uses.rows(),
+            shown_more=self._first_uses.rows(outside_only=top_level_events_only),
         )
 
     def __str__(self) -> str:
@@ -244,7 +265,7 @@ class EventList(list[Any]):
         """A notebook's view: the largest averages or the first events, as a table."""
         from ..exporters import notebook  # here, because only notebooks need it
 
-        return notebook.list_table(self, memory=self._profile_memory, flops=self._with_flops)
+        return notebook.list_table(self, memory=self._profile_memory, flops=self._with_flops, more=self._first_uses.rows())
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """IPython's view as text: the ten largest averages, or how many events there are; repr() is that of a list."""
@@ -370,6 +391,15 @@ def _backward_node(event: FunctionEvent | None) -> FunctionEvent | None:
 def _self_cpu_us(store: EventStore) -> float:
     alone = store.self_ns[store.device_type == 0] if store.has_device_rows else store.self_ns
     return float(alone.sum() / 1000)
+
+
+def _first_uses(store: EventStore) -> FirstUses:
+    rows = store.is_first_use
+    if not rows.any():
+        return FirstUses()
+    outside = rows & (store.parent < 0)
+    spent = store.self_ns
+    return FirstUses(int(rows.sum()), int(spent[rows].sum()), int(outside.sum()), int(spent[outside].sum()))
 
 
 def _summary(rows: EventFactory) -> Summary:

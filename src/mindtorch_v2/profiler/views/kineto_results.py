@@ -21,7 +21,7 @@ _DEVICES = tuple(DeviceType)
 
 
 class _ProfilerResult:
-    """A recording with the rows that events() leaves out, and with every allocation and free as an event."""
+    """A recording with the rows that events() leaves out, but for first uses of ops, and with every allocation as an event."""
 
     def __init__(self, store: EventStore, notes: TensorNotes | None = None) -> None:
         """`notes`: the tensors of the recording, for the tree."""
@@ -31,9 +31,8 @@ class _ProfilerResult:
     def events(self) -> list[_KinetoEvent]:
         """All events in order of start."""
         rows = EventFactory(self._store, whole=True)
-        events: list[_KinetoEvent] = [
-            _KinetoEvent(rows, row) for row in np.flatnonzero(self._store.kind != observer.MEMORY).tolist()
-        ]
+        no_events = np.isin(self._store.kind, (observer.MEMORY, observer.FIRST_USE))
+        events: list[_KinetoEvent] = [_KinetoEvent(rows, row) for row in np.flatnonzero(~no_events).tolist()]
         events.extend(_MemoryEvent(rows, number) for number in range(len(self._store.mem_time)))
         events.sort(key=lambda event: event.start_ns())
         return events

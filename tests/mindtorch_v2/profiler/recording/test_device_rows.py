@@ -185,7 +185,7 @@ def test_recordings_joined_keep_their_launches():
 
 
 def test_every_kind_has_a_name():
-    assert KINDS[KERNEL:] == ("kernel", "copy", "fill", "runtime")
+    assert KINDS[KERNEL:] == ("kernel", "copy", "fill", "runtime", "first_use")
 
 
 # ------------------------------------------------------------------------------ memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 import threading
 
@@ -10,7 +11,9 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import load, profile
+from mindtorch_v2.profiler.assembly.python_rows import python_rows
 from mindtorch_v2.profiler.recording.python_calls import code_origin
+from mindtorch_v2.profiler.recording.python_calls.stream import CallSegment
 
 CALLS = 40
 BODY = f"""
@@ -138,3 +141,56 @@ def test_packages_inside_of_the_standard_folder_are_the_users():
     folder = code_origin._STANDARD
     assert code_origin.classify(f"{folder}site-packages/package/module.py") == code_origin.USER
     assert code_origin.classify(f"{folder}json/decoder.py") == code_origin.LIBRARY
+
+
+LAZY = """
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile
+
+def use():
+    from mindtorch_v2 import nn
+    torch.distributions
+
+with profile(with_stack=True) as prof:
+    use()
+(called,) = [event for event in prof.events() if event.name.endswith(": use")]
+print([child.name for child in called.cpu_children])
+print(sorted({event.name for event in prof.events() if "importlib" in event.name or "hasattr" in event.name}))
+"""
+
+
+def test_imports_that_the_runtime_makes_at_a_first_use_are_the_same_rows():
+    done = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["['import mindtorch_v2.nn', 'import mindtorch_v2.distributions']", "[]"]
+
+
+def rows_of(*calls):
+    """The names of the rows of calls inside of each other: of a file's function, or of a text."""
+    called = [compile("", file, "exec") if text is None else text for file, text in calls]
+    events = [part for moment, what in enumerate(called) for part in (what, -1, moment)]
+    events += [part for moment in range(len(called)) for part in (None, -1, len(called) + moment)]
+    found = python_rows([CallSegment(0, None, [], [], events)], 2 * len(called))
+    return [found.names[name].rpartition(": ")[0].rpartition("(")[0] or found.names[name] for name in found.name][::-1]
+
+
+PROFILER = code_origin.PROFILER_FOLDER + "profiler.py"
+RUNTIME = code_origin.PROFILER_FOLDER.replace("profiler", "_dispatch") + "dispatcher.py"
+FROZEN = "<frozen importlib._bootstrap>"
+
+
+@pytest.mark.parametrize(
+    ("files", "rows"),
+    [
+        (["user.py"], ["user.py", "import a"]),
+        (["user.py", FROZEN], ["user.py", "import a"]),
+        (["user.py", RUNTIME], ["user.py", "import a"]),
+        (["user.py", PROFILER], ["user.py"]),
+        (["user.py", PROFILER, FROZEN], ["user.py"]),
+        ([PROFILER, "user.py", RUNTIME], ["user.py", "import a"]),  # a script that `mtprof run` runs
+    ],
+)
+def test_an_import_has_a_row_unless_the_profiler_makes_it(files, rows):
+    assert rows_of(*((file, None) for file in files), ("", "import a")) == rows
+    assert rows_of(*((file, None) for file in files), ("", "<built-in function hasattr>"))[: len(rows)] == [
+        row for row in rows if row != "import a"
+    ] + ["<built-in function hasattr>"] * (files == ["user.py"])

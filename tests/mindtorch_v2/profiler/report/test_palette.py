@@ -62,7 +62,7 @@ def least(kind, theme):
     Families and shades stand in the order of their list; of phases and of categories any two may lie on each other in a chart.
     """
     families, phases, categories = (palette(name, theme) for name in ("FAMILIES", "PHASES", "CATEGORY_COLOURS"))
-    assert (len(families), len(phases), len(categories)) == (13, 7, 8)
+    assert (len(families), len(phases), len(categories)) == (13, 8, 8)
     both = (*itertools.combinations(phases, 2), *itertools.combinations(categories, 2))
     return [
         min(delta_e(a, b, kind) for a, b in pairs)

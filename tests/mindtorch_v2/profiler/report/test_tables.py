@@ -101,7 +101,7 @@ def test_corrected_times_are_those_of_the_overhead(open_page, profiled, report):
     displayed = {name: float(value) for name, value in page.eval_on_selector_all("#section-operators tbody tr", read)}
     store, cost = profiled.profiler.store, profiled.overhead()
     by_label = tree.sums(store.label, np.asarray(cost.self_ns), len(store.labels))
-    expected = {store.labels[at]: float(by_label[at]) for at in np.unique(store.visible.label)}
+    expected = {store.labels[at]: float(by_label[at]) for at in np.unique(store.visible_with_first_uses.label)}
     assert displayed == expected and sum(displayed.values()) < store.self_ns.sum()
 
 

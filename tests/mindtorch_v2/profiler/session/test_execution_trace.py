@@ -190,7 +190,7 @@ def numbers_in(path):
     names_by_id = [
         (event["args"]["Record function id"], event["name"])
         for event in events
-        if "Record function id" in event.get("args", {})
+        if "Record function id" in event.get("args", {}) and event["cat"] != "first_use"
     ]
     assert len(dict(names_by_id)) == len(names_by_id)
     return dict(names_by_id)

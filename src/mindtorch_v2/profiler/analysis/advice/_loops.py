@@ -57,6 +57,13 @@ class Loop(NamedTuple):
         return found
 
 
+class _Lines(NamedTuple):
+    """The kinds of calls, by number, that the same lines make, and how often a line calls in a pass."""
+
+    keys: list[int]
+    calls: float
+
+
 _known: WeakKeyDictionary[EventStore, list[Loop]] = WeakKeyDictionary()
 
 
@@ -96,6 +103,7 @@ def _found(store: EventStore) -> Iterable[Loop]:
         frame = parsed(stack[0])
         assert frame is not None
         grouped.setdefault((frame.file, frame.function, stack[1:]), []).append(key)
+    merged: dict[tuple[str, ...], _Lines] = {}  # by the lines: a loop may call a function in several places
     for keys_of_function in grouped.values():
         of_function = keys_of_function
         while of_function:
@@ -106,10 +114,14 @@ def _found(store: EventStore) -> Iterable[Loop]:
             lines |= {int(distinct[2, key]) for key in of_function if abs(typical[key] - fewest) <= _SAME * fewest}
             same = [key for key in of_function if int(distinct[2, key]) in lines]
             of_function = [key for key in of_function if key not in same]
-            loop = _loop(store, calls[np.isin(which, same) & inside], fewest)
-            gain, whole = share(loop.gain_ns, store) or 0.0, share(loop.total_ns, store) or 0.0
-            if gain >= _LEAST or (gain >= _LEAST_GAIN and whole >= _LEAST_OF_ALL and _is_small(store, loop)):
-                yield loop
+            places = tuple(sorted({store.stacks[distinct[2, key]][0] for key in same}))
+            before = merged.get(places, _Lines([], 0.0))
+            merged[places] = _Lines(before.keys + same, before.calls + fewest)
+    for same_lines in merged.values():
+        loop = _loop(store, calls[np.isin(which, same_lines.keys) & inside], same_lines.calls)
+        gain, whole = share(loop.gain_ns, store) or 0.0, share(loop.total_ns, store) or 0.0
+        if gain >= _LEAST or (gain >= _LEAST_GAIN and whole >= _LEAST_OF_ALL and _is_small(store, loop)):
+            yield loop
 
 
 def _shapes_only(store: EventStore) -> NDArray[np.int64]:

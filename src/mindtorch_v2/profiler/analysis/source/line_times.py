@@ -167,7 +167,7 @@ def _origin(store: EventStore) -> NDArray[np.int8]:
         elif name.startswith((*_OWN_SPANS, *_IMPORTS)) or (frame is not None and is_framework(frame.file)):
             of_name[number] = _FRAMEWORK
     own = np.where(np.isin(store.kind, (observer.PYTHON, observer.SCOPE)), of_name[store.name], 0)
-    runtime = (observer.OP, observer.BACKWARD, observer.ENGINE, observer.MODULE, observer.RUNTIME)
+    runtime = (observer.OP, observer.BACKWARD, observer.ENGINE, observer.MODULE, observer.RUNTIME, observer.FIRST_USE)
     own[np.isin(store.kind, runtime)] = _FRAMEWORK
     above = tree.nearest_ancestor(store.parent, own != 0)
     known = np.append(own, np.int8(0))

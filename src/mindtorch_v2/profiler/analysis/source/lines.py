@@ -132,7 +132,8 @@ class _Lines:
             self._line_of_name[store.name[self._host]] >= 0
         )
         line = self._lines_of_rows(own_function)
-        rest = self._host[~own_function[self._host]]
+        # What compiles ops at their first use is no line's time.
+        rest = self._host[~own_function[self._host] & ~store.is_first_use[self._host]]
         columns = {"total_ns": self._totals(line, rest)}  # first: it numbers lines that only lead to others
         count = len(self._numbers)
         columns["self_ns"] = self._sums(line[rest], store.self_ns[rest])
@@ -150,7 +151,7 @@ class _Lines:
             if any(figures.values()):
                 vars(self._file(file).line(number)).update(figures)
         self._name_ops(line, rest, count)
-        elsewhere = int(store.self_ns[rest[line[rest] < 0]].sum())
+        elsewhere = int(store.self_ns[rest[line[rest] < 0]].sum() + store.self_ns[store.is_first_use].sum())
         files = sorted(self.files.values(), key=lambda one: -one.self_ns)
         by_function = bool(store.options.get("stacks_by_function")) or not (store.stack[self._host] >= 0).any()
         return SourceLines(files, elsewhere, bool(len(store.mem_time)), by_function)
@@ -188,7 +189,7 @@ class _Lines:
         above = store.parent[host]
         outer = np.where(above >= 0, line[above], -1)
         first = (outer != line[host]) | ((above >= 0) & own_function[above])
-        made = host[first & ~np.isin(store.kind[host], (observer.BACKWARD, observer.ENGINE))]
+        made = host[first & ~np.isin(store.kind[host], (observer.BACKWARD, observer.ENGINE, observer.FIRST_USE))]
         return self._sums(line[made], np.ones(len(made), np.int64))
 
     # ------------------------------------------------------------------ Python's own time

@@ -290,7 +290,7 @@ class _Contents:
                 self._recovery.note(f"entries of {table} are lost")
             if int(values.min(initial=0)) < -1:
                 columns[name] = np.maximum(values, -1)
-        for name, most in (("kind", observer.RUNTIME), ("device_type", _MOST_DEVICE_TYPE)):
+        for name, most in (("kind", observer.KIND_COUNT - 1), ("device_type", _MOST_DEVICE_TYPE)):
             if int(columns[name].min(initial=0)) < 0 or int(columns[name].max(initial=0)) > most:
                 raise TraceError(f"a row has a {name} that is not known here")
         not_module = np.array([MODULE_NAME.fullmatch(name) is None for name in tables["names"]] + [False])

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ...._dispatch import observer
+from ...store.categories import FIRST_USE
 
 # The name of a module's call ends in the module's number.
 MODULE_NAME = re.compile(r"nn\.Module: .*_[0-9]+", re.DOTALL)
@@ -24,6 +25,7 @@ HOST_KINDS = {
     "xpu_driver": observer.RUNTIME,
     "mtia_runtime": observer.RUNTIME,
     "glow_runtime": observer.RUNTIME,
+    FIRST_USE: observer.FIRST_USE,
 }
 MTIA_EVENTS = "mtia_ccp_events"
 DEVICE_KINDS = {
@@ -36,7 +38,7 @@ DEVICE_KINDS = {
 }
 # Categories that a row's kind and device imply: they need not be stored.
 IMPLIED = frozenset(
-    {"cpu_op", "user_annotation", "python_function", "kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation"}
+    {"cpu_op", "user_annotation", "python_function", "kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", FIRST_USE}
 )
 # Spans that are neither work of the host nor of a device: they are kept as they are.
 NOT_ROWS = frozenset(

@@ -27,8 +27,13 @@ _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _SITE_PACKAGES = tuple(_STANDARD + folder + os.sep for folder in ("site-packages", "dist-packages"))
 
 
+# Of the profiler's own files.
+PROFILER_FOLDER = os.path.join(_PACKAGE, "profiler") + os.sep
+
 # The function that imports a module which is not loaded yet; its argument `name` is the module's. Inside run the interpreter's
 # own work and the bodies of modules: millions of calls for large packages. A recording has one row for each import instead.
+IMPORT_SYSTEM = "<frozen importlib."  # how the file names of its code begin
+IMPORT_PREFIX = "import "  # of the text of such a row
 FIND_AND_LOAD: CodeType = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 
 

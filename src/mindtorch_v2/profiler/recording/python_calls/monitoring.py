@@ -20,7 +20,7 @@ from typing import Any
 
 from ...._core.cpython import without_signals_at_entry
 from ...._core.threads import ThreadState
-from .code_origin import ENTRY, FIND_AND_LOAD, INSIDE, LIBRARY, classify
+from .code_origin import ENTRY, FIND_AND_LOAD, IMPORT_PREFIX, INSIDE, LIBRARY, PROFILER_FOLDER, USER, classify
 
 _monitoring: Any = getattr(sys, "monitoring", None)
 _NAME = "profiler"
@@ -197,11 +197,15 @@ def _functions(
         "depth": 0,
         "call_traced": False,
         "importing": 0,
+        "imports": [],
         "left_out": 0,
+        "import_prefix": IMPORT_PREFIX,
+        "profiler_folder": PROFILER_FOLDER,
         "disable": _monitoring.DISABLE,
         "frames": _Frames(),
         "origins": _origins,
         "find_and_load": FIND_AND_LOAD,
+        "USER": USER,
         "INSIDE": INSIDE,
         "ENTRY": ENTRY,
         "LIBRARY": LIBRARY,
@@ -213,7 +217,8 @@ def _functions(
     def bound(function: Any) -> FunctionType:
         return FunctionType(function.__code__.replace(), own, argdefs=function.__defaults__)
 
-    for name, function in {"describe": _describe, "outside": _outside, "begin": _begin, "returned": _returned}.items():
+    inner = {"describe": _describe, "outside": _outside, "by_profiler": _by_profiler, "begin": _begin, "returned": _returned}
+    for name, function in inner.items():
         own[name] = bound(function)
     names = _monitoring.events
     return {
@@ -244,6 +249,8 @@ untraced: CodeType | None = None
 depth = 0
 call_traced = False
 importing = 0  # how many imports are under way
+imports: list[bool] = []  # of those inside of what is not traced, whether they are traced
+import_prefix, profiler_folder = IMPORT_PREFIX, ""
 left_out = 0  # calls that are not appended because a module is being imported
 
 
@@ -272,18 +279,35 @@ def _outside(frame: FrameType) -> FrameType | None:
 
 
 @without_signals_at_entry
-def _begin(code: CodeType, offset: int, caller_at: int = _CALLER) -> Any:
-    global untraced, depth, call_traced, importing, left_out  # noqa: PLW0603  of the tracer, see `own`
+def _by_profiler(frame: FrameType | None) -> bool:
+    """Whether the nearest frame that is neither a library's nor this runtime's inside called into the profiler."""
+    if frame is None or origins[frame.f_code.co_filename] == USER:
+        return False
+    return profiler_folder in frame.f_code.co_filename or by_profiler(frame.f_back)
+
+
+@without_signals_at_entry
+def _begin(code: CodeType, offset: int, caller_at: int = _CALLER) -> Any:  # noqa: C901  a call would be one more for each event
+    global untraced, depth, call_traced, importing, imports, left_out  # noqa: PLW0603  of the tracer, see `own`
     origin = origins[code.co_filename]
     if origin == INSIDE:
         return disable
-    if depth and code is not untraced:  # on any thread: most ops run inside of another, and need no time
+    # On any thread: most ops run inside of another, and need no time.
+    if depth and code is not untraced and code is not find_and_load:
         return None
     for ident, now in moments:
         if ident != thread:
             return None
         if depth:
-            depth += 1
+            if code is untraced:
+                depth += 1
+                return None
+            by_user = not by_profiler(frames[caller_at])
+            imports += (by_user,)
+            if by_user:
+                importing += 1
+                stream = events
+                stream += (import_prefix + frames[caller_at - 1].f_locals["name"], -1, now)
             return None
         place = -1
         try:
@@ -292,7 +316,7 @@ def _begin(code: CodeType, offset: int, caller_at: int = _CALLER) -> Any:
             pass
         else:
             if origins[caller.f_code.co_filename] == INSIDE:
-                if origin == LIBRARY:
+                if origin == LIBRARY and (code is not find_and_load or by_profiler(caller)):
                     untraced, depth, call_traced = code, 1, False
                     return None
                 caller = outside(caller)
@@ -301,7 +325,7 @@ def _begin(code: CodeType, offset: int, caller_at: int = _CALLER) -> Any:
         what: Any = code
         if code is find_and_load:
             importing += 1
-            what = "import " + frames[caller_at - 1].f_locals["name"]
+            what = import_prefix + frames[caller_at - 1].f_locals["name"]
         elif importing:
             left_out += 1
             return None
@@ -323,10 +347,19 @@ def _returned(code: CodeType, offset: int, value: Any) -> Any:
     global depth, importing  # noqa: PLW0603  of the tracer, see `own`
     if origins[code.co_filename] == INSIDE:
         return disable
-    if depth and code is not untraced:
+    if depth and code is not untraced and code is not find_and_load:
         return None
     for ident, now in moments:
         if ident != thread:
+            return None
+        if depth and code is not untraced:
+            if imports:
+                by_user = imports[-1]
+                del imports[-1]
+                if by_user:
+                    importing -= 1
+                    stream = events
+                    stream += (None, -1, now)
             return None
         if depth:
             depth -= 1
@@ -384,3 +417,4 @@ begin: Callable[..., Any] = _begin
 returned: Callable[..., Any] = _returned
 describe: Callable[[Any], str] = _describe
 outside: Callable[[FrameType], FrameType | None] = _outside
+by_profiler: Callable[[FrameType | None], bool] = _by_profiler

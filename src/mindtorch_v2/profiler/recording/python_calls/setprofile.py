@@ -26,7 +26,7 @@ from ...._core.threads import ThreadState, threads
 from ...._dispatch import entry_globals, observer
 from ...._whole import load_runtime
 from ..allocations import FINALIZERS
-from .code_origin import ENTRY, FIND_AND_LOAD, classify
+from .code_origin import ENTRY, FIND_AND_LOAD, IMPORT_PREFIX, classify
 
 load_runtime()  # for a streamed file, which mtprof reads without it
 # The code of the functions that choose among the entries of one name, and of those that compile an entry when it is
@@ -206,6 +206,7 @@ def _functions(
         "untraced": None,
         "find_and_load": FIND_AND_LOAD,
         "importing": 0,
+        "import_prefix": IMPORT_PREFIX,
         "left_out": 0,
     }
     everything = FunctionType(_every_event.__code__.replace(), own)
@@ -249,6 +250,7 @@ untraced: CodeType | None = None
 find_and_load: CodeType | None = None
 importing: int = 0
 left_out: int = 0
+import_prefix = IMPORT_PREFIX
 
 
 @without_signals_at_entry
@@ -286,7 +288,7 @@ def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:  # noqa: C9
         what: Any = code
         if code is find_and_load:
             importing += 1
-            what = "import " + frame.f_locals["name"]
+            what = import_prefix + frame.f_locals["name"]
         elif importing:
             left_out += 1
             return
@@ -323,7 +325,7 @@ def _every_event(frame: FrameType, event: str, arg: Any) -> None:
         what: Any = frame.f_code
         if what is find_and_load:
             importing += 1
-            what = "import " + frame.f_locals["name"]
+            what = import_prefix + frame.f_locals["name"]
         elif importing:
             left_out += 1
             return

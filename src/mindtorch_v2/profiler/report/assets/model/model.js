@@ -1,10 +1,11 @@
 // The recording as the sections see it: columns as they came, and what follows from them.
 
-import { familyOf, PHASE } from "../widgets/palette.js";
+import { familyOf, PHASE, PHASES } from "../widgets/palette.js";
 
 const LOADER = "enumerate(DataLoader)";
 const OPTIMIZER = "Optimizer.";
 const STEP_PREFIX = "ProfilerStep#";
+const FIRST_USE_PREFIX = "first use of ";
 
 // For each row the sum of its own value and those below it; parents come first, so the way back meets complete sums.
 function subtreeSums(parent, values) {
@@ -39,11 +40,15 @@ export class Model {
     this.derive();
   }
 
-  // All steps of the profiler share one label.
+  // All steps of the profiler share one label, and so do all first uses of ops.
   numberLabels() {
     const known = new Map();
     this.labelOfName = Int32Array.from(this.names, (name) => {
-      const label = name.startsWith(STEP_PREFIX) ? "ProfilerStep*" : name;
+      const label = name.startsWith(STEP_PREFIX)
+        ? "ProfilerStep*"
+        : name.startsWith(FIRST_USE_PREFIX)
+          ? `${FIRST_USE_PREFIX}ops`
+          : name;
       if (!known.has(label)) known.set(label, known.size);
       return known.get(label);
     });
@@ -69,6 +74,7 @@ export class Model {
     const ofKind = new Uint8Array(this.kindNames.length).fill(PHASE.PYTHON);
     ofKind[KIND.OP] = PHASE.FORWARD;
     ofKind[KIND.RUNTIME] = PHASE.RUNTIME;
+    ofKind[KIND.FIRST_USE] = PHASE.FIRST_USE;
     const families = new Int8Array(this.names.length * this.kindNames.length).fill(-1),
       kinds = this.kindNames.length;
     let hostSelf = 0,
@@ -90,7 +96,7 @@ export class Model {
       if (own < 0)
         own = kind[row] === KIND.BACKWARD || kind[row] === KIND.ENGINE ? PHASE.BACKWARD : above >= 0 ? inherited[above] : -1;
       inherited[row] = own;
-      phase[row] = own >= 0 ? own : ofKind[kind[row]];
+      phase[row] = own >= 0 && kind[row] !== KIND.FIRST_USE ? own : ofKind[kind[row]];
     }
     for (let row = 0; row < size; row++) {
       if (alone[row] < 0) alone[row] = 0;
@@ -175,9 +181,9 @@ export class Model {
   // thread, does nothing meanwhile.
   get phases() {
     return this.once("phases", () => {
-      const all = new Float64Array(7),
+      const all = new Float64Array(PHASES.length),
         steps = this.steps,
-        each = steps.map(() => new Float64Array(7));
+        each = steps.map(() => new Float64Array(PHASES.length));
       for (let row = 0, at = 0; row < this.size; row++) {
         const own = this.self[row] - (this.backward_wait?.[row] ?? 0);
         const amount = !this.device_type[row] ? Math.max(0, own) : this.isWork(row) ? this.duration[row] : 0;

@@ -49,6 +49,7 @@ const SPECIAL = {
   STEP: 10,
   MEMORY: 5,
   RUNTIME: 11,
+  FIRST_USE: 9,
   COPY: 12,
   FILL: 12,
   KERNEL: 12,
@@ -73,9 +74,10 @@ export const PHASES = [
   ["Data loader", "#cc6677", "#d0879e"],
   ["Python between ops", "#8aa39b", "#67776c"],
   ["Host calls to a device", "#e8875a", "#f9a392"],
+  ["First use of ops", "#8159dd", "#c8d0ed"],
   ["Device", "#117755", "#32ac74"],
 ];
-export const PHASE = { FORWARD: 0, BACKWARD: 1, OPTIMIZER: 2, LOADER: 3, PYTHON: 4, RUNTIME: 5, DEVICE: 6 };
+export const PHASE = { FORWARD: 0, BACKWARD: 1, OPTIMIZER: 2, LOADER: 3, PYTHON: 4, RUNTIME: 5, FIRST_USE: 6, DEVICE: 7 };
 
 export const CATEGORY_COLOURS = {
   PARAMETER: ["#117755", "#34b07a"],
