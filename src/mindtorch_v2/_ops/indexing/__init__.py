@@ -1,3 +1,3 @@
 """Reading and writing at positions: subscripts, index ops, gather and scatter, masks."""
 
-from . import index, masked, masked_fill, masked_index, scatter, subscripts
+from . import along_dim, flat_positions, index, masked, masked_fill, masked_index, scatter, subscripts

@@ -50,3 +50,9 @@ def other_shape(self: np.ndarray, source: np.ndarray) -> RuntimeError:
         "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
         f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
     )
+
+
+def check_long(index: np.ndarray, name: str) -> None:
+    """RuntimeError, in torch's words, for an index that is not of int64."""
+    if index.dtype != _INT64:
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {scalar_name(index)}")

@@ -1,3 +1,15 @@
 """Element by element: arithmetic, comparison, bits, bounds, rounding and powers."""
 
-from . import arithmetic, bitwise, clamping, comparison, fake_quantize, powers, rounding, scalar_forms
+from . import (
+    arithmetic,
+    bitwise,
+    clamping,
+    comparison,
+    complex_numbers,
+    fake_quantize,
+    powers,
+    result_type,
+    rounding,
+    scalar_forms,
+    several_operands,
+)
