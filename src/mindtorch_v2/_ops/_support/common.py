@@ -107,7 +107,10 @@ def add_rows(rows: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
 
 def _add_apart(rows: np.ndarray, indices: np.ndarray, values: np.ndarray, some: np.ndarray) -> None:
     """Add some of the values, whose indices differ."""
-    rows[indices[some]] += values[some]
+    places = indices[some]
+    total = rows.take(places, 0)
+    total += values.take(some, 0)
+    rows[places] = total
 
 
 def with_numbers(array: np.ndarray, *numbers: Any) -> np.ndarray:
