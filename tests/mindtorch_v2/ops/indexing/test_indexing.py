@@ -75,6 +75,17 @@ def test_large_adds_at_repeated_positions(shape, dim):
     np.testing.assert_allclose(put.numpy(), expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+@pytest.mark.parametrize("shape, index_shape", [((60, 40), (60, 40)), ((4, 30, 50), (3, 25, 70)), ((2000,), (3000,))])
+def test_a_large_gather_along_rows_takes_the_rows_that_the_index_has(shape, index_shape, dtype):
+    x, index = torch.randn(shape), torch.randint(0, shape[-1], index_shape, dtype=dtype)
+    rows = x.numpy()[tuple(slice(0, n) for n in index_shape[:-1])]
+    expected = np.take_along_axis(rows, index.numpy().astype(np.int64), -1)
+    assert np.array_equal(x.gather(-1, index).numpy(), expected)
+    columns = x.movedim(-1, 0).contiguous().movedim(0, -1)  # the same numbers, not row by row
+    assert np.array_equal(columns.gather(-1, index).numpy(), expected)
+
+
 def test_large_gather_and_mask():
     rng = np.random.default_rng(0)
     array, index = rng.random((50, 40)), rng.integers(0, 40, (50, 7))
