@@ -25,6 +25,7 @@ class Instances:
     """Communications with all their participants. `rows` are rows of the job's messages, instance by instance, by rank.
 
     A message between two ranks is an instance of two rows, and `pair` its (sender, receiver) as global ranks, else (-1, -1).
+    Columns of instances are kept; those of rows are made when they are asked for: of ten thousand ranks each is 25 MB.
     """
 
     job: Job
@@ -61,7 +62,7 @@ class Instances:
         """Bytes of each instance: of the rank that has most."""
         return _reduced(np.maximum, self.job.messages.size[self.rows], self.first)
 
-    @cached_property
+    @property
     def length(self) -> Numbers:
         """What each of `rows` took."""
         return self.job.messages.length[self.rows]
@@ -81,14 +82,14 @@ class Instances:
         """Of each instance, the place among `rows` of the rank that came last; of equal ones the lowest rank."""
         return _first_where(self.length == self.transfer[self.number], self.first)
 
-    @cached_property
+    @property
     def wait(self) -> Numbers:
         """What each of `rows` waited for the last rank, only in collectives that end together."""
         waited = self.length - self.transfer[self.number]
         waited[~self.synchronous[self.number]] = 0
         return waited
 
-    @cached_property
+    @property
     def exposed_wait(self) -> Numbers:
         """The part of `wait` in which the rank had nothing to compute."""
         return self.wait * self.job.messages.exposed[self.rows].astype(np.int64) // EXPOSED_SCALE

@@ -36,6 +36,7 @@ def test_every_section_shows_and_names_what_was_planted(job_page, open_page):
         assert len(text) > 40
         assert not re.search(r"\b(?:false|undefined|null|NaN)\b", text), (section, text)
     overview = shown.text_content("#section-overview")
+    assert "all its ops are slower alike" in overview and "hosts: host0002, host0003" in overview  # why, at a glance
     assert "Rank 33 on" in overview and "The link from rank 16 to rank 24 is slow" in overview and "Rank 40 pauses" in overview
 
 
@@ -47,3 +48,13 @@ def test_the_heat_map_leads_to_a_rank(job_page, open_page):
     shown.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.1)
     after = shown.inner_text("#section-map h3 >> nth=0")
     assert re.fullmatch(r"Rank \d+", after) and after != before
+
+
+def test_a_slow_step_says_whom_it_waited_for(job_page, open_page):
+    shown = open_page(job_page)
+    box = shown.locator(".steps-canvas").bounding_box()
+    told = []
+    for step in range(6):
+        shown.mouse.move(box["x"] + 64 + (box["width"] - 64) * (step + 0.5) / 6, box["y"] + box["height"] / 2)
+        told.append("times the usual: rank 40, idle" in shown.text_content(".tip"))
+    assert told == [False, False, False, True, False, False]

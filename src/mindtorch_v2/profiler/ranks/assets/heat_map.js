@@ -136,14 +136,23 @@ export class HeatMap {
 
   labels(context, width, height, wide, tall) {
     const { job } = this;
-    context.fillStyle = theme.muted;
     context.font = theme.font;
     context.textAlign = "right";
     context.textBaseline = "middle";
+    // Ranks that findings name come first; others where there is room.
+    const taken = [];
+    const write = (row, color) => {
+      const y = Math.min((row + 0.5) * tall + 4, height - EDGE.bottom - 6);
+      if (taken.some((other) => Math.abs(other - y) < 14)) return;
+      taken.push(y);
+      context.fillStyle = color;
+      context.fillText(`rank ${job.ranks[this.rows[row]]}`, EDGE.left - 8, y);
+    };
+    this.rows.forEach((at, row) => job.named.has(job.ranks[at]) && write(row, `rgb(${(theme.dark ? SLOWER_DARK : SLOWER).join(" ")})`));
     const every = Math.max(1, Math.ceil(16 / tall));
     const round = this.order === "rank" && every > 1 ? Math.ceil(every / 8) * 8 : every;
-    for (let row = 0; row < job.count; row += round)
-      context.fillText(`rank ${job.ranks[this.rows[row]]}`, EDGE.left - 8, Math.min((row + 0.5) * tall + 4, height - EDGE.bottom - 6));
+    for (let row = 0; row < job.count; row += round) write(row, theme.muted);
+    context.fillStyle = theme.muted;
     context.textAlign = "center";
     const apart = Math.max(1, Math.ceil(64 / wide));
     for (let step = 0; step < job.width; step += apart)

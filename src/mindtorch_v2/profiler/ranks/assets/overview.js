@@ -26,12 +26,13 @@ function cards(job) {
   );
 }
 
-// Steps as stacked bars of the medians over ranks; a mark where ranks waited.
+// Steps as stacked bars of the medians over ranks; above slow ones stands the rank that they waited for.
 class StepBars {
   constructor(host, job) {
     this.job = job;
     this.steps = job.answers.by_step;
     this.most = Math.max(...this.steps.map((step) => step.ns));
+    this.slow = new Map(job.answers.slow_steps.filter((slow) => slow.rank >= 0).map((slow) => [slow.step, slow]));
     this.drawing = new Drawing(host, "Steps by what filled them", (...all) => this.paint(...all), false);
     const { canvas } = this.drawing;
     canvas.classList.add("steps-canvas");
@@ -44,6 +45,7 @@ class StepBars {
         el("strong", { text: `Step ${step.step}: ${time(step.ns)}` }),
         ...PARTS.map((part) => el("span", { text: `${part[1]} ${time(step[`${part[0]}_ns`])}` })),
         el("span", { text: `all ranks together waited ${time(step.waited_ns)}, rank ${step.rank} led` }),
+        this.slow.has(step.step) && el("span", { text: slowText(this.slow.get(step.step)) }),
       );
     });
     canvas.addEventListener("pointerleave", hideTip);
@@ -55,7 +57,7 @@ class StepBars {
 
   paint(context, width, height) {
     const low = height - 22,
-      scale = (low - 8) / this.most,
+      scale = (low - (this.slow.size ? 22 : 8)) / this.most,
       { each } = this,
       wide = Math.max(1, Math.min(each * 0.72, 72));
     context.font = theme.font;
@@ -69,6 +71,7 @@ class StepBars {
       context.fillText(tickLabel(tick, size), 56, low - tick * scale);
     }
     const apart = Math.max(1, Math.ceil(48 / each));
+    let free = 0;
     this.steps.forEach((step, at) => {
       const x = 64 + at * each + (each - wide) / 2;
       let y = low;
@@ -78,6 +81,16 @@ class StepBars {
         context.fillRect(x, y - tall, wide, tall);
         y -= tall;
       }
+      if (this.slow.has(step.step)) {
+        const text = `rank ${this.slow.get(step.step).rank}`,
+          half = context.measureText(text).width / 2,
+          middle = x + wide / 2;
+        context.fillStyle = theme.ink;
+        context.textAlign = "center";
+        // Slow steps side by side have a mark each where names do not fit.
+        context.fillText(middle - half > free ? text : "▾", middle, y - 10);
+        free = middle + half + 6;
+      }
       if (at % apart === 0) {
         context.fillStyle = theme.muted;
         context.textAlign = "center";
@@ -85,6 +98,10 @@ class StepBars {
       }
     });
   }
+}
+
+function slowText({ ratio, rank, cause, op }) {
+  return `${ratio.toFixed(2)} times the usual: rank ${rank}, ${cause}${op ? `, ${op}` : ""}`;
 }
 
 function findingList(job, app) {
@@ -98,7 +115,7 @@ function findingList(job, app) {
         "li",
         {},
         el("button", { type: "button", class: "link", onclick: () => app.showFinding(finding), text: finding.title }),
-        el("span", { class: "note", text: finding.evidence[0] ?? "" }),
+        el("span", { class: "note", text: finding.evidence.slice(0, 3).join("; ") }),
         finding.share != null && el("span", { class: "found-gain" }, meter(finding.share / whole), percent(finding.share, 1)),
       ),
     ),
