@@ -166,7 +166,7 @@ NAMES: Mapping[str, tuple[Refused, ...]] = {
     "export": (
         Refused(
             _PROGRAM,
-            "default_decompositions dims draft_export unflatten",
+            "default_decompositions dims draft_export",
             "AdditionalInputs Constraint CustomDecompTable ExportBackwardSignature ExportGraphSignature FlatArgsAdapter "
             "ModuleCallEntry ModuleCallSignature ShapesCollection UnflattenedModule",
         ),

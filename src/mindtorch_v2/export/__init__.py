@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import Any, NoReturn
 
 from .._lazy_imports import lazy_exports as _lazy_exports
 from ..utils._pytree import register_dataclass as _register
 
-__all__ = ["Dim", "ExportedProgram", "export", "load", "register_dataclass", "save"]
+__all__ = ["Dim", "ExportedProgram", "export", "load", "register_dataclass", "save", "unflatten"]
 
 _INSTEAD = (
     "save the state_dict() and export it where PyTorch is installed, or trace with torch.fx.symbolic_trace. "
@@ -54,5 +55,8 @@ def register_dataclass(cls: type, *, serialized_type_name: str | None = None) ->
     """Make a dataclass a node of trees, so that functions of trees look inside of it."""
     _register(cls, serialized_type_name=serialized_type_name)
 
+
+# A function and a module, as in torch: importing the module later must not hide the function.
+unflatten = _import_module(".unflatten", __name__).unflatten
 
 __getattr__, __dir__ = _lazy_exports(__name__)  # names that refuse their use

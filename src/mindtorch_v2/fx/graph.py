@@ -161,7 +161,11 @@ class CodeGen:
             lines = self._body_transformer(lines)
         body = "".join("    " + line for line in "".join(lines).splitlines(keepends=True))
         prologue = self.gen_fn_def(writer.parameters, writer.return_annotation)
-        return PythonCode(f"\n\n\n{prologue}\n{body}    ", writer.globals)
+        # A function that `wrap` named stays one node when the code is traced in its turn.
+        wraps = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in writer.wrapped)
+        if wraps:
+            writer.globals.setdefault("torch", _package())
+        return PythonCode(f"\n{wraps}\n\n{prologue}\n{body}    ", writer.globals)
 
 
 class _Writer:
@@ -171,6 +175,7 @@ class _Writer:
         self._root = root_module
         self._namespace = namespace
         self.globals: dict[str, Any] = {}
+        self.wrapped: dict[str, None] = {}  # names of functions that are called as a whole, in order
         self.parameters: list[str] = []
         self.return_annotation = ""
 
@@ -284,7 +289,10 @@ class _Writer:
         name = _get_qualified_name(target)
         if target is getattr and len(node.args) == 2 and isinstance(node.args[1], str) and node.args[1].isidentifier():
             return f"{node!r}{annotation} = {self._owner(node.args[0])}.{node.args[1]}"
-        return f"{node!r}{annotation} = {self.add_global(name, target)}({self.call(node.args, node.kwargs)})"
+        known = self.add_global(name, target)
+        if node.meta.get("is_wrapped") and known.isidentifier():
+            self.wrapped[known] = None
+        return f"{node!r}{annotation} = {known}({self.call(node.args, node.kwargs)})"
 
 
 class _Written(str):

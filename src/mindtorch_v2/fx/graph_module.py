@@ -194,7 +194,8 @@ class GraphModule(nn.Module):
         save(self.state_dict(), place / "state_dict.pt")
         save([(name, module) for name, module in self.named_children()], place / "children.pt")
         code = self._graph.python_code("self")
-        body = "".join(f"    {line}\n" for line in code.src.strip("\n").splitlines() if line.strip())
+        lines = [line for line in code.src.strip("\n").splitlines() if line.strip() and not line.startswith("torch.fx.")]
+        body = "".join(f"    {line}\n" for line in lines)
         parameters = "".join(
             f"        self.{name} = torch.nn.Parameter(torch.empty({list(value.shape)}, dtype={value.dtype}))\n"
             for name, value in self._parameters.items()
@@ -260,7 +261,10 @@ def _as_data(graph: Graph) -> list[tuple[Any, ...]]:
     def named(value: Any) -> Any:
         return map_arg(value, lambda node: _NodeName(node.name))
 
-    return [(n.name, n.op, _as_name(n.target), named(n.args), named(n.kwargs), n.type) for n in graph.nodes]
+    def row(n: Any) -> tuple[Any, ...]:
+        return n.name, n.op, _as_name(n.target), named(n.args), named(n.kwargs), n.type, bool(n.meta.get("is_wrapped"))
+
+    return [row(node) for node in graph.nodes]
 
 
 class _NodeName(str):
@@ -296,9 +300,11 @@ def _rebuild(body: dict[str, Any], data: list[tuple[Any, ...]]) -> GraphModule:
     def resolved(value: Any) -> Any:
         return map_aggregate(value, lambda leaf: nodes[leaf] if isinstance(leaf, _NodeName) else leaf)
 
-    for name, op, target, args, kwargs, kind in data:
+    for name, op, target, args, kwargs, kind, *wrapped in data:
         called = _function(target) if isinstance(target, _FunctionName) else target
-        nodes[name] = graph.create_node(op, called, resolved(args), resolved(kwargs), name, kind)
+        nodes[name] = node = graph.create_node(op, called, resolved(args), resolved(kwargs), name, kind)
+        if any(wrapped):
+            node.meta["is_wrapped"] = True
     return reduce_graph_module(body, graph)
 
 

@@ -468,5 +468,10 @@ def test_wrapped_functions_are_one_node():
     traced = fx.symbolic_trace(recorded_call)
     assert [n.target for n in traced.graph.nodes if n.op == "call_function"] == [times, operator.add]
     assert traced(torch.ones(1), 3).item() == 4
+    # As well when what was generated is traced in its turn, which is how it is copied by pickle, too.
+    assert f'torch.fx._symbolic_trace.wrap("{__name__.replace(".", "_")}_times")' in traced.code
+    for again in (fx.symbolic_trace(traced), pickle.loads(pickle.dumps(traced))):
+        assert [n.target for n in again.graph.nodes if n.op == "call_function"] == [times, operator.add]
+        assert again.code == traced.code
     with pytest.raises(NotImplementedError, match="top level of a module"):
         fx.wrap("len")
