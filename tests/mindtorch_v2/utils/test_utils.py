@@ -124,14 +124,6 @@ def test_what_a_writer_cannot_do(tmp_path):
 # ---------------------------------------------------------------- the rest
 
 
-def test_timer():
-    ticks = iter(range(1000))
-    timer = torch.utils.benchmark.Timer("f()", globals={"f": lambda: None}, timer=lambda: float(next(ticks)), label="nothing")
-    measured = timer.timeit(2)
-    assert (measured.median, measured.number_per_run, measured.title) == (0.5, 2, "nothing")
-    assert "nothing" in repr(measured)
-
-
 @pytest.mark.parametrize(
     "name",
     [

@@ -1,81 +1,13 @@
-"""Timer and Measurement."""
+"""Timer."""
 
 from __future__ import annotations
 
-import statistics
 import timeit
 from collections.abc import Callable
 from time import perf_counter as timer
 from typing import Any
 
-from ..._core.blas import get_num_threads, set_num_threads
-
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-
-
-class Measurement:
-    """Times of one statement, in seconds per run."""
-
-    def __init__(
-        self,
-        number_per_run: int,
-        raw_times: list[float],
-        stmt: str,
-        label: str | None,
-        sub_label: str | None,
-        description: str | None,
-        num_threads: int,
-    ) -> None:
-        self.number_per_run = number_per_run
-        self.raw_times = raw_times
-        self.stmt, self.label, self.sub_label, self.description = stmt, label, sub_label, description
-        self.num_threads = num_threads
-
-    @property
-    def times(self) -> list[float]:
-        """Seconds per execution of the statement, one value per run."""
-        return [t / self.number_per_run for t in self.raw_times]
-
-    @property
-    def mean(self) -> float:
-        """The mean of `times`, in seconds."""
-        return statistics.mean(self.times)
-
-    @property
-    def median(self) -> float:
-        """The median of `times`, in seconds."""
-        return statistics.median(self.times)
-
-    @property
-    def iqr(self) -> float:
-        """The distance between the quartiles."""
-        if len(self.times) < 2:
-            return 0.0
-        first, _, third = statistics.quantiles(self.times, n=4, method="inclusive")
-        return third - first
-
-    @property
-    def title(self) -> str:
-        """The label, or the statement, with the sub-label behind it."""
-        name = self.label or self.stmt
-        return f"{name}: {self.sub_label}" if self.sub_label else name
-
-    def __repr__(self) -> str:
-        def shown(seconds: float) -> str:
-            scale, unit = next(((s, u) for s, u in _UNITS if seconds >= s), _UNITS[-1])
-            return f"{seconds / scale:.2f} {unit}"
-
-        lines = [f"<{__name__}.Measurement object>", self.title]
-        if self.description:
-            lines.append(self.description)
-        if len(self.times) > 1:
-            lines += [f"  Median: {shown(self.median)}", f"  IQR:    {shown(self.iqr)}"]
-        else:
-            lines.append(f"  {shown(self.median)}")
-        runs = f"{self.number_per_run} run{'s' if self.number_per_run != 1 else ''}"
-        threads = f"{self.num_threads} thread{'s' if self.num_threads != 1 else ''}"
-        lines.append(f"  {len(self.times)} measurement{'s' if len(self.times) != 1 else ''}, {runs} per measurement, {threads}")
-        return "\n".join(lines)
+from .results import Measurement, TaskSpec, set_torch_threads
 
 
 class Timer:
@@ -97,20 +29,15 @@ class Timer:
     ) -> None:
         if str(language).lower() not in ("python", "py", "language.python") or global_setup:
             raise NotImplementedError("torch.utils.benchmark.Timer: only Python statements are timed")
-        self._stmt, self._label, self._sub_label, self._description = stmt, label, sub_label, description
-        self._num_threads = num_threads
+        self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
         self._timer = timeit.Timer(stmt, setup, timer=timer, globals=dict(globals or {}))
 
     def _run(self, number: int) -> float:
-        before = get_num_threads()
-        try:
-            set_num_threads(self._num_threads)
+        with set_torch_threads(self._task_spec.num_threads):
             return self._timer.timeit(number)
-        finally:
-            set_num_threads(before)
 
     def _measurement(self, number: int, times: list[float]) -> Measurement:
-        return Measurement(number, times, self._stmt, self._label, self._sub_label, self._description, self._num_threads)
+        return Measurement(number, times, self._task_spec)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """One measurement of `number` runs."""
