@@ -552,3 +552,20 @@ def test_python_time_without_lines_says_how_to_record_them():
     assert finding.where is None
     assert "--stack" in finding.detail
     assert finding.gain_ns == 32 * MS
+
+
+def test_idle_time_of_a_device_is_a_part_of_the_whole_steps():
+    """Also where a call of the host was held up, which other rules leave out of the time of the steps."""
+    rows = []
+    npu = {"device_type": 20, "device_index": 0, "stream": 1, "launch_thread": 1}
+    for step in range(2):
+        at = step * 1_000_000
+        rows.append({"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": at, "end": at + 1_000_000, "step": step})
+        for number in range(10):
+            start = at + 15_000 * number
+            length = 800_000 if step == 1 and number == 9 else 10_000
+            rows.append({"name": "aten::mm", "start": start, "end": start + length, "step": step})
+        work = {"name": "Mm", "kind": observer.KERNEL, "start": at + 5_000, "end": at + 105_000, "step": step}
+        rows.append({**work, "launch_ns": at + 1_000, **npu})
+    found = next(finding for finding in advise(EventStore.from_rows(rows)) if finding.rule == "device_idle")
+    assert (found.gain_ns, found.share) == (1_800_000, 0.9)

@@ -31,7 +31,11 @@ class DeviceUse(NamedTuple):
     @property
     def idle_share(self) -> float:
         """The part of the passes in which the device had nothing to do."""
-        return self.idle.total / max(1, self.passes.total)
+        return self.share(self.idle.total)
+
+    def share(self, ns: int) -> float:
+        """A time of the device as a part of the passes, in full length: what held the host up is time of the device, too."""
+        return ns / max(1, self.passes.total)
 
     @property
     def is_limit(self) -> bool:

@@ -8,7 +8,6 @@ from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.places import places
 from ._device import device_use, times_of, touches_host
-from ._evidence import share
 
 _LEAST = 0.05  # of the time
 
@@ -20,8 +19,8 @@ def rule(store: EventStore) -> list[Finding]:
         return []
     rows = use.copies[touches_host(store, use.copies)]
     alone = ((times_of(store, rows) & use.passes) - times_of(store, use.kernels)).total
-    part = share(alone, store)
-    if part is None or part < _LEAST:
+    part = use.share(alone)
+    if part < _LEAST:
         return []
     pageable = any("Pageable" in store.names[name] for name in np.unique(store.name[rows]).tolist())
     seen = places(store, rows)

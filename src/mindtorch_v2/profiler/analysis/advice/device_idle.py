@@ -6,7 +6,7 @@ from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.places import places
 from ._device import device_use, fewer_launches, times_of, waits
-from ._evidence import outermost, rows_named, share, slow_lines
+from ._evidence import outermost, rows_named, slow_lines
 
 _LEAST = 0.3  # of the time
 
@@ -45,6 +45,6 @@ def rule(store: EventStore) -> list[Finding]:
             ),
             lines[0][0] if lines else None,
             idle,
-            share(idle, store),
+            use.idle_share,
         )
     ]

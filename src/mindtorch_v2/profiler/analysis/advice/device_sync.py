@@ -10,7 +10,7 @@ from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.places import places
 from ._device import device_use, waits
-from ._evidence import passes, share
+from ._evidence import passes
 
 _FEWEST = 2  # in one pass: reading the loss once is common
 
@@ -48,6 +48,6 @@ def rule(store: EventStore) -> list[Finding]:
             ),
             seen[0][0] if seen else None,
             lost,
-            share(lost, store),
+            use.share(lost),
         )
     ]

@@ -7,7 +7,7 @@ from ..device.summary import classes
 from ..findings import Finding, duration
 from ..source.places import places
 from ._device import device_use, times_of
-from ._evidence import share, top_names
+from ._evidence import top_names
 
 _LEAST = 0.1  # of the time
 
@@ -20,8 +20,8 @@ def rule(store: EventStore) -> list[Finding]:
     computing, talking, _ = classes(store, use.kernels)
     during = times_of(store, talking) & use.passes
     alone = (during - times_of(store, computing)).total
-    part = share(alone, store)
-    if part is None or part < _LEAST:
+    part = use.share(alone)
+    if part < _LEAST:
         return []
     seen = places(store, talking)
     return [

@@ -8,7 +8,7 @@ from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..source.places import places
 from ._device import device_use, fewer_launches
-from ._evidence import passes, share, top_names
+from ._evidence import passes, top_names
 
 _FEWEST = 100  # in a pass
 _SMALL_NS = 10_000
@@ -42,6 +42,6 @@ def rule(store: EventStore) -> list[Finding]:
             ),
             seen[0][0] if seen else None,
             between,
-            share(between, store),
+            use.share(between),
         )
     ]
