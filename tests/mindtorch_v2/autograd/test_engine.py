@@ -131,7 +131,12 @@ class Watcher:
     def __enter__(self):
         state = threads.state
         self.rows: list[tuple] = []
-        state.span = lambda name, kind, start, end, seq, inputs=(): self.rows.append((name, kind, seq))
+
+        def span(name, kind, start, end, seq, inputs=()):
+            if kind != observer.FIRST_USE:  # of ops that no test used before
+                self.rows.append((name, kind, seq))
+
+        state.span = span
         state.append_row = lambda row: self.rows.append((observer.op_names[row[0]], observer.OP, row[3]))
         observer.acquire()
         return self

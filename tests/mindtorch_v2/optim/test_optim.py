@@ -273,7 +273,7 @@ def ops_of(body: Callable[[], Any]) -> list[str]:
 
 def spans_of(body: Callable[[], Any]) -> list[str]:
     state, seen = observer.thread_state(), []
-    state.span = lambda name, *rest: seen.append(name)
+    state.span = lambda name, kind, *rest: kind == observer.FIRST_USE or seen.append(name)
     observer.acquire()
     try:
         body()

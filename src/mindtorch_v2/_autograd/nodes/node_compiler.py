@@ -7,14 +7,13 @@ from __future__ import annotations
 import linecache
 import os
 from collections.abc import Callable, Sequence
-from time import perf_counter_ns
 from typing import Any
 
 from ..._core import dtype as dt
 from ..._core.keys import AUTOGRAD
 from ..._core.tensor import Tensor
+from ..._dispatch import observer
 from ..._dispatch.dispatcher import listed_keys
-from ..._dispatch.observer import note_first_use
 from ..._dispatch.registry import aten
 from .derivative import Derivative, Plan, needs_of
 from .node import Node
@@ -122,7 +121,7 @@ _NAMES: dict[str, Any] = {
 
 def _compile(derivative: Derivative, what: str, tag: str, source: str, names: dict[str, Any]) -> Callable[..., Any]:
     """The function `what` of a source; tracebacks show its lines, under a file name with the op and `tag`."""
-    begun = perf_counter_ns()
+    begun = observer.clock()
     op = derivative.op
     # In this folder, so that whatever tells the runtime's frames by their path counts it among them.
     overload = "." + op.schema.overload if op.schema.overload else ""
@@ -131,7 +130,7 @@ def _compile(derivative: Derivative, what: str, tag: str, source: str, names: di
     space = {**_NAMES, "NodeType": derivative.node_type, **names}
     exec(compile(source, filename, "exec"), space)
     compiled: Callable[..., Any] = space[what]
-    note_first_use(op.name, begun)
+    observer.note_first_use(op.name, begun)
     return compiled
 
 

@@ -402,7 +402,12 @@ def test_run_a_module_and_other_outputs(tmp_path):
     [
         (("missing.py",), 2, "there is no file"),
         (("-o", "nowhere/out.mtp", "script.py"), 3, "there is no folder"),
-        (("--schedule", "1,2", "script.py"), 2, "is not four numbers"),
+        (("--schedule", "1,2", "script.py"), 2, "is not four numbers wait,warmup,active,repeat, such as 2,2,10,1 (see"),
+        (
+            ("--schedule", "wait=1,2,3,4", "script.py"),
+            2,
+            "is not four numbers wait,warmup,active,repeat, such as 2,2,10,1 (see",
+        ),
     ],
 )
 def test_run_says_what_is_wrong_before_it_runs(tmp_path, args, code, text):

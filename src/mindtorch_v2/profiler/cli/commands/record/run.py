@@ -282,10 +282,13 @@ def _speedup(text: str) -> tuple[str, float]:
 def _schedule(text: str) -> _Schedule:
     try:
         wait, warmup, active, repeat = (int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not four numbers wait,warmup,active,repeat, such as 2,2,10,1") from None
+    try:
         action_at = profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
-        return _Schedule((wait, warmup, active, repeat), action_at)
     except (ValueError, AssertionError) as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not four numbers wait,warmup,active,repeat: {error}") from None
+        raise argparse.ArgumentTypeError(f"{text!r}, as wait,warmup,active,repeat: {error}") from None
+    return _Schedule((wait, warmup, active, repeat), action_at)
 
 
 def _after_optimizer_steps(function: Callable[[], None]) -> run_script.Handle:
