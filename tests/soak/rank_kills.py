@@ -27,6 +27,7 @@ from collections.abc import Set
 from pathlib import Path
 
 SLACK_S = 20.0  # beyond the timeout, on a machine that is busy
+MOST_PID = 1 << 22
 PROGRAM = """
 import os, sys, time
 from datetime import timedelta
@@ -69,8 +70,8 @@ def wait_for(paths: list[Path], limit_s: float = 120) -> bool:
     return True
 
 
-def one_kill(folder: Path, number: int, chance: random.Random, args: argparse.Namespace) -> str | None:
-    """Start, wait, kill, look. Returns what is wrong, None if nothing is."""
+def one_kill(folder: Path, number: int, chance: random.Random, args: argparse.Namespace, ours: set[int]) -> str | None:
+    """Start, wait, kill, look. Returns what is wrong, None if nothing is; `ours` takes the numbers of the processes."""
     script = folder / "train.py"
     script.write_text(PROGRAM)
     program = [str(script), str(folder), str(args.timeout)]
@@ -94,6 +95,7 @@ def one_kill(folder: Path, number: int, chance: random.Random, args: argparse.Na
             return f"the job did not start: {said}"
         time.sleep(chance.uniform(0, 1.0 if early else 2.0))
         all_pids = [int(path.read_text()) for path in pids]
+        ours.update(all_pids)
         os.kill(all_pids[culprit], signal.SIGKILL)
         killed = time.monotonic()
         deadline = killed + args.timeout + SLACK_S
@@ -158,10 +160,16 @@ def unreadable(folder: Path, ranks: int) -> str | None:
     return None
 
 
-def left_behind(before: Set[str] = frozenset(), patience_s: float = 0) -> set[str]:
-    """Shared memory of MPI that was not there before, and stays: other jobs of the machine have theirs for a second."""
+def left_behind(before: Set[str] = frozenset(), patience_s: float = 0, ours: Set[int] = frozenset()) -> set[str]:
+    """Shared memory of MPI that was not there before, and stays: other jobs of the machine have theirs for a second.
+
+    A process alone names it by its own number, a job by 32 bits of its name: the former counts if it is `ours`.
+    """
     deadline = time.monotonic() + patience_s
-    while (left := {path.name for path in Path("/dev/shm").glob("mpich_*")} - before) and time.monotonic() < deadline:
+    while left := {path.name for path in Path("/dev/shm").glob("mpich_*")} - before:
+        left = {name for name in left if (number := int(name.split("_")[2], 16)) > MOST_PID or number in ours}
+        if not left or time.monotonic() > deadline:
+            break
         time.sleep(0.1)
     return left
 
@@ -175,10 +183,10 @@ def main() -> int:
     args = parser.parse_args()
     chance, failures = random.Random(args.seed), []
     for number in range(args.kills):
-        before = left_behind()
+        before, ours = left_behind(), set[int]()
         with tempfile.TemporaryDirectory() as folder:
-            problem = one_kill(Path(folder), number, chance, args)
-        left = left_behind(before, patience_s=10)
+            problem = one_kill(Path(folder), number, chance, args, ours)
+        left = left_behind(before, patience_s=10, ours=ours)
         if problem is None and left:
             problem = f"shared memory is left: {sorted(left)}"
         if problem is not None:

@@ -123,3 +123,19 @@ def test_gradients_of_sparse_outputs_that_do_not_fit():
 def test_sizes_are_integers(size):
     with pytest.raises(TypeError, match="argument 'size' must be tuple of ints"):
         torch.sparse_coo_tensor(torch.zeros(1, 1, dtype=torch.int64), torch.ones(1), size=size)
+
+
+@pytest.mark.parametrize("size", [(4, 3), [4, 3], torch.Size([4, 3]), None])
+def test_new_takes_indices_and_values(size):
+    indices, values = torch.tensor([[0, 2]]), torch.tensor([[1.0, 2, 3], [4, 5, 6]], dtype=torch.float64)
+    made = torch.ones(2, 2).to_sparse().new(indices, values, *([] if size is None else [size]))
+    assert made.is_sparse and made.shape == ((3, 3) if size is None else (4, 3)) and made.dtype is torch.float64
+    assert made.to_dense()[2].tolist() == [4, 5, 6] and made.to_dense()[1].tolist() == [0, 0, 0]
+
+
+def test_new_of_a_size_is_sparse_and_has_no_entries():
+    like = torch.ones(2, 2, dtype=torch.float64).to_sparse()
+    for made, shape in ((like.new(4, 3), (4, 3)), (like.new(torch.Size([4, 3])), (4, 3)), (like.new(), (0,))):
+        assert made.is_sparse and made.shape == shape and made._nnz() == 0 and made.dtype is torch.float64
+    with pytest.raises(TypeError, match=r"got \(list\), but expected one of"):
+        like.new([1.5])

@@ -95,7 +95,24 @@ def new(self: Tensor, *args: Any, device: Any = None, **named: Any) -> Tensor:
         args = (Size(value),) if "size" in named else (value,)
     elif named:
         raise TypeError(f"new() got an unexpected keyword argument '{next(iter(named))}'")
-    return _construct(self.dtype, args, device)
+    return _new_sparse(self, args) if self.is_sparse else _construct(self.dtype, args, device)  # type: ignore[attr-defined]
+
+
+def _new_sparse(like: Tensor, args: tuple[Any, ...]) -> Tensor:
+    """A sparse tensor from indices, values and perhaps a size; from a size alone, one without entries."""
+    from ..sparse import sparse_coo_tensor  # it stands on this package
+
+    if len(args) in (2, 3) and isinstance(args[0], Tensor) and isinstance(args[1], Tensor):
+        return sparse_coo_tensor(*args)
+    size = args[0] if len(args) == 1 and isinstance(args[0], Size) else args or (0,)
+    if not all(hasattr(n, "__index__") for n in size):
+        kinds = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
+            " * (Tensor indices, Tensor values)\n * (Tensor indices, Tensor values, tuple of ints size)\n"
+            " * (tuple of ints size)\n"
+        )
+    return sparse_coo_tensor(tuple(int(n) for n in size), dtype=like.dtype)
 
 
 def set_default_tensor_type(t: Any, /) -> None:
