@@ -14,7 +14,7 @@ from mindtorch_v2._backends.npu import mspti, mspti_records
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2._dispatch.observer import ActivityRecords
 from mindtorch_v2.profiler import ProfilerActivity, profile
-from mindtorch_v2.profiler.recording import device, device_join
+from mindtorch_v2.profiler.recording import device, device_columns, device_join
 from mindtorch_v2.profiler.recording.device_join import Launch, Launched, join
 from mindtorch_v2.profiler.recording.recorder import Recorder
 
@@ -109,6 +109,18 @@ def test_threads_that_share_a_stream_keep_their_own(npu):
         for thread in threads:
             thread.join()
     assert kernels_by_op(prof) == {op: [kernels] * 30 for op, kernels in BY_RECORDS.items()}
+
+
+def test_what_kernels_have_in_common_is_written_once(npu, monkeypatch):
+    written = []
+    dumps = device_columns.dumps
+    monkeypatch.setattr(device_columns, "dumps", lambda value: (written.append(value), dumps(value))[1])
+    x = torch.ones(8, device="npu")
+    with profile(activities=BOTH) as prof:
+        for _ in range(20):
+            x + 1
+    assert sum(event.device_type == "NPU" for event in prof.events()) == 20
+    assert written == [{"device": 0, "stream": torch.npu.current_stream().number, "Accelerator Core": "AI_VECTOR_CORE"}]
 
 
 def test_waits_are_calls_of_their_thread(npu):

@@ -27,6 +27,7 @@ class Rows:
         self._hosts = {thread.ident: number for number, thread in enumerate(threads)}
         self._lanes: dict[tuple[int, int], int] = {}
         self._rows: list[tuple[int, ...]] = []
+        self._known: dict[tuple[Any, ...], int] = {}  # numbers of details
 
     def add_launches(self, launched: Sequence[Launched], first: int) -> None:
         """Add the host's calls; `first` is the correlation number of the first of them."""
@@ -54,10 +55,18 @@ class Rows:
             if lane is None:
                 lane = self._lanes[device, stream] = len(self._threads)
                 self._threads.append(ThreadInfo(stream, f"stream {stream}"))
-            # With the place of the work: a trace has either details or that.
-            told = self._detail(RowDetails("", dumps({"device": device, "stream": stream, **details}))) if details else -1
+            told = self._numbered(device, stream, details) if details else -1
             linked = (-1, host, -1) if launch is None else (first + at, host, launch.began)
             self._rows.append((self._name(name), kind, lane, start, end, NPU, device, *linked, told))
+
+    def _numbered(self, device: int, stream: int, details: dict[str, Any]) -> int:
+        """The number of details, with the place of the work: a trace has either details or that. Most kernels share theirs."""
+        key = (device, stream, *details.items())
+        number = self._known.get(key)
+        if number is None:
+            text = dumps({"device": device, "stream": stream, **details})
+            number = self._known[key] = self._detail(RowDetails("", text))
+        return number
 
     def add_to(self, columns: dict[str, Any], step_of: Callable[[Any], Any]) -> None:
         """Append the rows to the columns; `step_of` gives the step of a time."""
