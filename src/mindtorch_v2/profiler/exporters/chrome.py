@@ -162,7 +162,9 @@ class _TraceWriter:
 
     def _tail(self, path: str) -> bytes:
         store = self.store
-        start, end = self._text(store.clock_start_ns), _window_end(store.clock_start_ns, store.clock_end_ns, self.offset_ns)
+        # The window ends a nanosecond after the last event can: a reader that adds start and duration as floats, whose last place is
+        # half a nanosecond at such times, must not find one that ends later.
+        start, end = self._text(store.clock_start_ns), self._text(store.clock_end_ns + 1)
         length = _microseconds(store.clock_end_ns - store.clock_start_ns)
         place = f'"pid": {self._spans_pid()}, "tid": {_SPANS_TID}'
         rows = (
@@ -372,17 +374,6 @@ def _microseconds(ns: int) -> str:
     """Microseconds as text, exact to the nanosecond for any number of digits."""
     whole, fraction = divmod(abs(ns), 1000)
     return f"{'-' if ns < 0 else ''}{whole}.{fraction:03d}"
-
-
-def _window_end(start_ns: int, end_ns: int, offset_ns: int) -> str:
-    """The end of a recording, which its span must not pass where a reader adds start and duration as floats.
-
-    Of times as large as those since 1970 the last place is half a nanosecond: the sum may be past the end by that, and then the
-    end is written a nanosecond later.
-    """
-    span_end = float(_microseconds(start_ns + offset_ns)) + float(_microseconds(end_ns - start_ns))
-    text = _microseconds(end_ns + offset_ns)
-    return _microseconds(end_ns + offset_ns + 1) if span_end > float(text) else text
 
 
 def _module_number(name: str) -> str:

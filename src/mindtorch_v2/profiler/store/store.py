@@ -425,6 +425,11 @@ class EventStore(DerivedColumns):
         visible = self.visible
         return self._select_rows(np.union1d(visible.rows_in(self), first_uses)) if len(first_uses) else visible
 
+    @property
+    def without_first_uses(self) -> EventStore:
+        """The rows that torch has, too: all but first uses of ops."""
+        return self._select_rows(np.flatnonzero(~self.is_first_use))
+
     def rows_in(self, whole: EventStore) -> NDArray[np.intp]:
         """The row numbers that the rows of this selection have in the store that it was made of."""
         part, rows = self, np.arange(len(self), dtype=np.intp)

@@ -42,8 +42,8 @@ class _ProfilerResult:
         return self._store.wall_start_ns
 
     def experimental_event_tree(self) -> list[_ProfilerEvent]:
-        """The outermost events; the tree continues in their `children`."""
-        return EventTree(self._store, self._notes).roots()
+        """The outermost events; the tree continues in their `children`. First uses of ops are not among them."""
+        return EventTree(self._store.without_first_uses, self._notes).roots()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the recording as a Kineto trace."""

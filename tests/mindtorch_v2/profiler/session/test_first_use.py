@@ -171,3 +171,16 @@ def test_a_row_inside_of_one_keeps_its_time():
     assert (visible.self_ns.tolist(), visible.parent.tolist()) == ([60, 10], [-1, 0])
     assert EventList.from_store(EventStore.joined([store, store])).self_cpu_time_total == pytest.approx(0.18)
     assert first_use_text(store).startswith("First use of 1 op: 20 ns of compiling, once in a process; it is the row")
+
+
+def test_the_tree_that_torch_has_is_without_first_uses():
+    prof = recorded(with_stack=True, profile_memory=True)
+    roots = prof.profiler.kineto_results.experimental_event_tree()
+    names, left = [], list(roots)
+    while left:
+        event = left.pop()
+        names.append(event.name)
+        left += event.children
+    assert {"block", "aten::ones"} <= set(names)
+    assert [name for name in names if name.startswith("first use")] == []
+    assert any(name.startswith("first use") for name in prof.profiler.store.names)
