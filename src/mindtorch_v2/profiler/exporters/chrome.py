@@ -162,8 +162,8 @@ class _TraceWriter:
 
     def _tail(self, path: str) -> bytes:
         store = self.store
-        # The window ends a nanosecond after the last event can: a reader that adds start and duration as floats, whose last place is
-        # half a nanosecond at such times, must not find one that ends later.
+        # The window ends a nanosecond after the last event can: a reader that adds start and duration as floats, whose last
+        # place is half a nanosecond at such times, must not find one that ends later.
         start, end = self._text(store.clock_start_ns), self._text(store.clock_end_ns + 1)
         length = _microseconds(store.clock_end_ns - store.clock_start_ns)
         place = f'"pid": {self._spans_pid()}, "tid": {_SPANS_TID}'
