@@ -25,6 +25,9 @@ _COLDNESS_ERROR = 0.3
 _COST_FACTOR = 1.5
 
 
+# How the names of ranges begin that the runtime records itself, in one call as an op does: a user's ranges take several.
+OWN_SPANS = ("Optimizer.", "enumerate(DataLoader)", "DataParallel.", "DistributedDataParallel.")
+
 # What is said in table, report and `mtprof run` above that.
 LARGE = (
     "The program took more than twice as long as without recording: record less, or look at times without its cost "
@@ -163,6 +166,7 @@ def _warm_costs(store: EventStore, calibration: Calibration) -> Floats:
     # Not recorded by the recorder, or once in a process.
     by_kind[[observer.MEMORY, observer.KERNEL, observer.COPY, observer.FILL, observer.FIRST_USE]] = 0
     cost: Floats = by_kind[store.kind] + calibration.inputs * rebuilt_inputs(store)
+    cost[own_spans(store)] = calibration.op
     if calibration.nested >= 0:
         cost[nested_ops(store)] += calibration.nested - calibration.op
     for each, rows in (calibration.builtin, builtin_calls(store)), (calibration.method, method_calls(store)):
@@ -173,6 +177,13 @@ def _warm_costs(store: EventStore, calibration: Calibration) -> Floats:
     if not (store.kind == observer.MODULE).any():
         cost += calibration.module * _enters_module(store)
     return cost
+
+
+def own_spans(store: EventStore) -> NDArray[np.bool_]:
+    """Whether each row is a range of the runtime's own, such as a step of an optimizer."""
+    named = [number for number, name in enumerate(store.names) if name.startswith(OWN_SPANS)]
+    spans: NDArray[np.bool_] = (store.kind == observer.SCOPE) & np.isin(store.name, named)
+    return spans
 
 
 def hidden_calls(store: EventStore) -> int:

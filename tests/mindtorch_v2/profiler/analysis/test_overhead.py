@@ -103,6 +103,12 @@ def test_every_kind_of_event_has_its_cost(kind, unit):
     assert costs(rows=[{"name": "it", "start": 0, "end": 9, "kind": kind}], **units).total_ns == units[unit]
 
 
+def test_a_range_of_the_runtimes_own_costs_what_an_op_does():
+    names = ("step", "Optimizer.step#SGD.step", "enumerate(DataLoader)#X.__next__", "Optimizer")
+    rows = [{"name": name, "kind": observer.SCOPE, "start": 100 * at, "end": 100 * at + 50} for at, name in enumerate(names)]
+    assert estimate(EventStore.from_rows(rows), COST).total_ns == 2 * COST.scope + 2 * COST.op
+
+
 def test_an_event_after_long_work_costs_more():
     short = costs(rows=[{"name": "op", "start": 0, "end": 1_000}], cold=5.0)
     long = costs(rows=[{"name": "op", "start": 0, "end": 1_000_000}], cold=5.0)

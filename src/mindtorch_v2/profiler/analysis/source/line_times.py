@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from ...._dispatch import observer
 from ...store import tree
 from ...store.store import EventStore
-from ..overhead import calibration_of, estimate
+from ..overhead import OWN_SPANS, calibration_of, estimate
 from .code import source_of
 from .places import Frame, is_framework, is_users, parsed, user_frame
 
-_OWN_SPANS = ("Optimizer.", "enumerate(DataLoader)", "DataParallel.", "DistributedDataParallel.")
 _IMPORTS = ("<frozen importlib", "import ")
 _USER, _FRAMEWORK = 1, 2
 _SEVERAL = 4  # pieces of one place
@@ -150,7 +149,7 @@ def _has_code(store: EventStore) -> NDArray[np.bool_]:
     for number, name in enumerate(store.names):
         frame = parsed(name)
         of_name[number] = frame is not None and is_users(frame.file)
-        is_range[number] = not name.startswith(_OWN_SPANS)
+        is_range[number] = not name.startswith(OWN_SPANS)
     functions = (store.kind == observer.PYTHON) & of_name[store.name]
     ranges = np.isin(store.kind, (observer.SCOPE, observer.STEP)) & is_range[store.name]
     result: NDArray[np.bool_] = functions | ranges
@@ -164,7 +163,7 @@ def _origin(store: EventStore) -> NDArray[np.int8]:
         frame = parsed(name)
         if frame is not None and is_users(frame.file):
             of_name[number] = _USER
-        elif name.startswith((*_OWN_SPANS, *_IMPORTS)) or (frame is not None and is_framework(frame.file)):
+        elif name.startswith((*OWN_SPANS, *_IMPORTS)) or (frame is not None and is_framework(frame.file)):
             of_name[number] = _FRAMEWORK
     own = np.where(np.isin(store.kind, (observer.PYTHON, observer.SCOPE)), of_name[store.name], 0)
     runtime = (observer.OP, observer.BACKWARD, observer.ENGINE, observer.MODULE, observer.RUNTIME, observer.FIRST_USE)
