@@ -180,8 +180,14 @@ class DerivedColumns:
 
     @cached_property
     def self_ns(self) -> NDArray[np.int64]:
-        """Time not spent in children, never negative; 0 for what runs beside the thread that began it."""
-        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns - self.left_out_ns, 0)
+        """Time not spent in children, nor in first uses of ops; never negative."""
+        rest: NDArray[np.int64] = np.maximum(self.outside_children_ns - self.left_out_ns, 0)
+        return rest
+
+    @cached_property
+    def outside_children_ns(self) -> NDArray[np.int64]:
+        """Duration less that of the children: what torch calls self time. 0 for what runs beside the thread that began it."""
+        alone: NDArray[np.int64] = np.maximum(self.nested_end - self.start - self.children_ns, 0)
         return np.where(self.is_async, 0, alone) if self.has_communications else alone
 
     @cached_property

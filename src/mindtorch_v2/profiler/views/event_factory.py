@@ -124,7 +124,7 @@ class EventFactory:
 
     def self_us(self, row: int) -> float:
         """Microseconds on the CPU outside of children."""
-        return self.self_ns[row] / 1000
+        return self.outside_children_ns[row] / 1000
 
     def device_total_us(self, row: int) -> float:
         """Microseconds on a device, children included."""

@@ -35,10 +35,13 @@ class FirstUses(NamedTuple):
     outside_times: int = 0
     outside_ns: int = 0
 
-    def rows(self, outside_only: bool = False) -> list[FunctionEventAvg]:
+    def outside_only(self) -> FirstUses:
+        """Without those inside of events."""
+        return FirstUses(self.outside_times, self.outside_ns, self.outside_times, self.outside_ns)
+
+    def rows(self) -> list[FunctionEventAvg]:
         """The row of a table, if there is anything to tell."""
-        times, ns = (self.outside_times, self.outside_ns) if outside_only else (self.times, self.ns)
-        return [averages.average_of(FIRST_USES, times, ns / 1000)] if times else []
+        return [averages.average_of(FIRST_USES, self.times, self.ns / 1000)] if self.times else []
 
 
 class EventList(list[Any]):
@@ -186,10 +189,12 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds of all events together, each counted without its children, and of first uses of ops."""
+        """Microseconds of all events together, each counted without its children; for averages, first uses of ops included."""
         rows = self._columns
-        total: float = _self_cpu_us(rows.store) if rows is not None else sum(event.self_cpu_time_total for event in self)
-        return total + self._first_uses.ns / 1000
+        if rows is not None:
+            return _self_cpu_us(rows.store)
+        total: float = sum(event.self_cpu_time_total for event in self)
+        return total if self._rows is not None else total + self._first_uses.ns / 1000
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
@@ -210,7 +215,8 @@ class EventList(list[Any]):
             with_flops=self._with_flops,
             dropped=self._dropped,
             note=self._note,
-            first_uses=self._first_uses,
+            # Events that were changed are averaged as they are, with what was compiled inside of them.
+            first_uses=self._first_uses if rows is not None else self._first_uses.outside_only(),
         )
 
     def total_average(self) -> FunctionEventAvg:
@@ -254,8 +260,8 @@ class EventList(list[Any]):
             summary=_summary(rows) if rows is not None else None,
             dropped=self._dropped,
             note=self._note,
-            more=self._first_uses.rows(),
-            shown_more=self._first_uses.rows(outside_only=top_level_events_only),
+            more=self._rows_of_first_uses(),
+            shown_more=[] if top_level_events_only else self._rows_of_first_uses(),
         )
 
     def __str__(self) -> str:
@@ -265,7 +271,12 @@ class EventList(list[Any]):
         """A notebook's view: the largest averages or the first events, as a table."""
         from ..exporters import notebook  # here, because only notebooks need it
 
-        return notebook.list_table(self, memory=self._profile_memory, flops=self._with_flops, more=self._first_uses.rows())
+        return notebook.list_table(self, memory=self._profile_memory, flops=self._with_flops, more=self._rows_of_first_uses())
+
+    def _rows_of_first_uses(self) -> list[FunctionEventAvg]:
+        """Those of a table beside its own rows: events have in them what was compiled inside of them, averages have not."""
+        uses = self._first_uses if self._rows is None else self._first_uses.outside_only()
+        return uses.rows()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """IPython's view as text: the ten largest averages, or how many events there are; repr() is that of a list."""
@@ -389,7 +400,8 @@ def _backward_node(event: FunctionEvent | None) -> FunctionEvent | None:
 
 
 def _self_cpu_us(store: EventStore) -> float:
-    alone = store.self_ns[store.device_type == 0] if store.has_device_rows else store.self_ns
+    spent = store.outside_children_ns
+    alone = spent[store.device_type == 0] if store.has_device_rows else spent
     return float(alone.sum() / 1000)
 
 
