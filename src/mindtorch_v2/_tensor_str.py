@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from ._core.printing import PRINT_OPTS, append_suffixes, contents_text, get_printoptions, set_printoptions
+from ._core.restoring import Actions, restoring
 from ._core.tensor import Tensor
 
 __all__ = ["PRINT_OPTS", "_add_suffixes", "_str", "_tensor_str", "get_printoptions", "printoptions", "set_printoptions"]
 
 
-@contextmanager
-def printoptions(**kwargs: Any) -> Iterator[None]:
+@restoring
+def printoptions(undo: Actions, **kwargs: Any) -> None:
     """Options of `torch.set_printoptions` for a block."""
-    before = get_printoptions()
+    undo.append(partial(set_printoptions, **get_printoptions()))
     set_printoptions(**kwargs)
-    try:
-        yield
-    finally:
-        set_printoptions(**before)
 
 
 def _tensor_str(self: Tensor, indent: int) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 import textwrap
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..._core.blas import get_num_threads, set_num_threads
+from ..._core.restoring import Actions, restoring
 
 # The quartiles of a sound measurement lie within a tenth of the median; a quarter is a disturbed machine.
 _WIDE, _VERY_WIDE = 0.1, 0.25
@@ -188,12 +189,8 @@ def ordered_unique(elements: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(elements))
 
 
-@contextmanager
-def set_torch_threads(n: int) -> Iterator[None]:
+@restoring
+def set_torch_threads(undo: Actions, n: int) -> None:
     """Inside of the block, ops run on so many threads."""
-    before = get_num_threads()
-    try:
-        set_num_threads(n)
-        yield
-    finally:
-        set_num_threads(before)
+    undo.append(partial(set_num_threads, get_num_threads()))
+    set_num_threads(n)
