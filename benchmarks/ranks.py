@@ -139,6 +139,7 @@ def digests(args: argparse.Namespace) -> int:
         blocks = [encode(ranks.make_digest(job.rows(rank), f"rank{rank:05d}.mtp")) for rank in range(args.ranks)]
         del job
         if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(write_digests(blocks))
             print(f"made {file}: run again to measure")
             return 0
