@@ -2,7 +2,7 @@
 
 In: the CallSegments of a thread. Out: PythonRows. Frames of this runtime's inside are hidden, and with them what they call in
 NumPy and the standard library: rows show the user's functions, and the layers, optimizers and loaders that those call. The
-frames of Python's import system are hidden, too. An import has a row whoever makes it, but for the profiler itself.
+frames of Python's import system are hidden, too. Every import has a row, but for those of the profiler itself.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _Cells = dict[tuple[_Row, str], Measurement]
 _BETWEEN = "  |  "
 _BOLD, _RESET = "\033[1m", "\033[0m"
 _BEST, _GOOD, _BAD, _VERY_BAD = "\033[92m", "\033[34m", "\033[2m\033[91m", "\033[31m"
-_AS_GOOD = 100e-9  # seconds above the best that nobody would notice
+_AS_GOOD = 100e-9  # seconds above the best: the noise of a short call
 
 
 class Compare:
