@@ -148,7 +148,7 @@ def _corrected(store: EventStore, calibration: Calibration, warm: Floats) -> tup
     cost = np.rint(warm).astype(np.int64)
     each = np.full(len(store.mem_time), round(calibration.memory), np.int64)
     between = tree.sums(store.mem_event, each, len(store)) + np.where(store.is_first_use, store.self_ns, 0)
-    inside = np.where(cost > 0, np.int64(round(calibration.inside)), 0) + between
+    inside = np.minimum(cost, round(calibration.inside)) + between
     # A row's duration includes the whole cost of every event below it, and the inside part of its own.
     below = tree.subtree_sums(store.parent, cost + between) - cost - between
     corrected = np.maximum(store.duration - below - inside, 0)

@@ -342,7 +342,7 @@ class profile:
         """Give the events numbers that no recording of the process has; those of a running one are not taken yet."""
         store.options["ids_before"] = event_numbers.take(len(store) if self._finished else 0)
         if not self._concrete_inputs:
-            store.input_infos = [info.without_values() for info in store.input_infos]
+            store.drop_values_of_inputs()
 
     @property
     def _recorder_losses(self) -> list[str]:

@@ -430,6 +430,11 @@ class EventStore(DerivedColumns):
         """The rows that torch has, too: all but first uses of ops."""
         return self._select_rows(np.flatnonzero(~self.is_first_use))
 
+    def drop_values_of_inputs(self) -> None:
+        """Forget the values of arguments that are no tensors, for all selections of rows that are made from now on, too."""
+        self.input_infos = [info.without_values() for info in self.input_infos]
+        self._tables = {**self._tables, "input_infos": self.input_infos}
+
     def rows_in(self, whole: EventStore) -> NDArray[np.intp]:
         """The row numbers that the rows of this selection have in the store that it was made of."""
         part, rows = self, np.arange(len(self), dtype=np.intp)
