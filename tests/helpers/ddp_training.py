@@ -222,7 +222,7 @@ def run_rank(package: str, rank: int, port: int, out: Path) -> None:
     torch = importlib.import_module(package)
     dist = importlib.import_module(f"{package}.distributed")
     dist.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2, timeout=timedelta(seconds=120)
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2, timeout=timedelta(seconds=300)
     )
     kit, answers = Trainer(torch, dist, rank, 2), {}
     for name in PROGRAMS if package == "torch" else chosen_programs():

@@ -291,7 +291,7 @@ def run_rank(package: str, rank: int, port: int, out: Path) -> None:
     """Run every program as one of the two processes, and write down the answers."""
     warnings.simplefilter("ignore")
     torch, dist = importlib.import_module(package), importlib.import_module(f"{package}.distributed")
-    limit = timedelta(seconds=60)
+    limit = timedelta(seconds=300)
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2, timeout=limit)
     answers = {}
     for name, program in PROGRAMS.items():

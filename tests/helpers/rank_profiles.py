@@ -155,7 +155,7 @@ def run_rank(package: str, rank: int, port: int, out: Path) -> None:
     torch, dist = importlib.import_module(package), importlib.import_module(f"{package}.distributed")
     profiler = importlib.import_module(f"{package}.profiler")
     dist.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2, timeout=timedelta(seconds=60)
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2, timeout=timedelta(seconds=300)
     )
     have = {"x": torch.ones(1024), "group": dist.new_group([0, 1], group_desc="my_group"), **_models(torch)}
     answers: dict[str, Any] = {}

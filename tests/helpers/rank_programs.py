@@ -423,7 +423,7 @@ def run_rank(package: str, rank: int, size: int, port: int, out: Path, names: li
     if backend == "hccl":
         torch.set_default_device("npu")
     dist.init_process_group(
-        backend, init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size, timeout=timedelta(seconds=60)
+        backend, init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size, timeout=timedelta(seconds=300)
     )
     answers = {}
     for name, program in programs():
@@ -440,8 +440,13 @@ def run_rank(package: str, rank: int, size: int, port: int, out: Path, names: li
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """A port to listen on, which the system gives to nothing else while this process runs."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # it is bound, and does not listen: another one can
+    held.bind(("127.0.0.1", 0))
+    port = int(held.getsockname()[1])
+    held.detach()
+    return port
 
 
 def run_ranks(

@@ -196,7 +196,7 @@ def started(join, size, then="", **environment):
     ]
 
 
-def outputs(processes, timeout_s=90):
+def outputs(processes, timeout_s=300):
     deadline = time.monotonic() + timeout_s
     try:
         return [process.communicate(timeout=max(deadline - time.monotonic(), 1)) for process in processes]
@@ -216,7 +216,7 @@ def test_ways_to_meet(way, tmp_path):
     if way == "mpiexec":
         launcher = [sys.executable.replace("python", "mpiexec"), "-n", "2"]
         code = PROGRAM.format(join=join, then="")
-        said = subprocess.run([*launcher, sys.executable, "-c", code], capture_output=True, text=True, timeout=90)
+        said = subprocess.run([*launcher, sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
         # mpiexec may put one process's output into the middle of another's line.
         assert sorted(said.stdout) == sorted("0 2 [3.0, 3.0, 3.0]\n1 2 [3.0, 3.0, 3.0]\n"), said.stderr
         return
@@ -234,7 +234,8 @@ def shared_memory(process):
 def test_a_process_that_is_killed_is_missed_in_time():
     then = """
 if dist.get_rank() == 1:
-    time.sleep(60)
+    time.sleep(600)
+dist.group.WORLD.set_timeout(timedelta(seconds=2))  # the processes may take longer to meet
 begin = time.monotonic()
 try:
     dist.all_reduce(x)
@@ -245,8 +246,7 @@ try:
 except dist.DistBackendError as error:
     print(error)
 """
-    join = "dist.init_process_group('gloo', timeout=timedelta(seconds=5))"
-    processes = started(join, 2, then, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
+    processes = started("dist.init_process_group('gloo')", 2, then, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
     first = processes[1].stdout.readline()
     assert first.startswith("1 2")
     shared = shared_memory(processes[1])
@@ -256,8 +256,8 @@ except dist.DistBackendError as error:
     said, errors = outputs(processes)[0]
     _, failed, after = said.strip().splitlines()
     waited, text = failed.split("|")
-    assert 4.5 < float(waited) < 20, errors  # five seconds, on a machine that may be busy
-    assert "all_reduce (rank 0 of group '0' with 2 processes, sequence number 2): not done after 5 s" in text
+    assert 1.9 < float(waited) < 30, errors  # two seconds, on a machine that may be busy
+    assert "all_reduce (rank 0 of group '0' with 2 processes, sequence number 2): not done after 2 s" in text
     assert "barrier" in after and "cannot be used any more" in after
     assert not any(path.exists() for path in shared)
 

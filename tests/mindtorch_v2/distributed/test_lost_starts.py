@@ -1,10 +1,10 @@
-"""A process that dies while MPI starts: the others raise in time, and no shared memory is left."""
+"""A process that dies while MPI starts, or is gone when others leave it: nobody waits for it, and no shared memory is left."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
+import threading
 from datetime import timedelta
 
 import pytest
@@ -33,7 +33,7 @@ dist.init_process_group("gloo")
 def test_torchrun_removes_the_memory_of_processes_that_were_killed(tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     launch = [sys.executable, "-m", "mindtorch_v2.distributed.run", "--standalone", "--nproc-per-node=2"]
-    ended = subprocess.run([*launch, str(tmp_path / "train.py"), str(tmp_path)], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([*launch, str(tmp_path / "train.py"), str(tmp_path)], capture_output=True, text=True, timeout=300)
     assert ended.returncode, ended.stderr
     jobs = {path.read_text() for path in tmp_path.glob("[01]")}
     assert len(jobs) == 1, ended.stderr
@@ -51,10 +51,11 @@ def test_names_of_one_job_are_removed_and_no_others(tmp_path, monkeypatch):
 
 def test_a_start_of_mpi_that_does_not_end_is_told(monkeypatch):
     monkeypatch.setattr(mpi._Started, "failed", False)
-    began = time.monotonic()
+    released, ended = threading.Event(), threading.Event()
     with pytest.raises(DistBackendError, match=r"rank 1 of 3: MPI has not started after 0.1 s: a process of the job is gone"):
-        mpi._within(timedelta(seconds=0.1), "rank 1 of 3", lambda: time.sleep(3))
-    assert time.monotonic() - began < 2
+        mpi._within(timedelta(seconds=0.1), "rank 1 of 3", lambda: released.wait(60) and ended.set())
+    assert not ended.is_set()
+    released.set()
     assert mpi._Started.failed  # so that the process does not wait for the others at its end
 
 
@@ -66,3 +67,39 @@ def test_what_fails_while_mpi_starts_is_raised(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         mpi._join(store, 0, 2, timedelta(seconds=1))
     assert removed == [places.job(store)]
+
+
+class _Library:
+    """Notes that MPI was left."""
+
+    def __init__(self):
+        self.left = 0
+
+    def MPI_Finalize(self):
+        self.left += 1
+
+
+@pytest.fixture
+def library(monkeypatch):
+    made = _Library()
+    monkeypatch.setattr(mpi, "_library", lambda: made)
+    monkeypatch.setattr(mpi._Started, "failed", False)
+    return made
+
+
+def test_processes_that_end_together_leave_mpi(library):
+    store = HashStore()
+    ranks = [threading.Thread(target=mpi._leave, args=(store, rank, 3)) for rank in range(3)]
+    for each in ranks:
+        each.start()
+    for each in ranks:
+        each.join(60)
+    assert library.left == 3 and not any(each.is_alive() for each in ranks)
+
+
+def test_a_process_that_ends_after_another_gave_up_waiting_does_not_wait_for_it(library, monkeypatch):
+    monkeypatch.setattr(mpi, "_FINALIZE_S", 0.01)
+    store = HashStore()
+    mpi._leave(store, 0, 2)
+    mpi._leave(store, 1, 2)  # MPI_Finalize would wait for rank 0
+    assert not library.left

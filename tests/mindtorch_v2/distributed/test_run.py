@@ -26,7 +26,7 @@ def torchrun(folder, options, program, *args):
     script.write_text(textwrap.dedent(program))
     command = [sys.executable, "-m", "mindtorch_v2.distributed.run", *options, str(script), *args]
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
 
 
 def test_processes_have_torchruns_environment_and_are_started_again(tmp_path):

@@ -10,6 +10,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from rank_programs import free_port
 
 from mindtorch_v2.distributed import (
     DistNetworkError,
@@ -144,7 +145,7 @@ def test_processes_share_a_tcp_store(tmp_path):
         "print(store.add('n', 1), store.get('from the server').decode())"
     )
     server.set("from the server", "hello")
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert said.stdout.split() == ["1", "hello"], said.stderr
     assert server.get("n") == b"1"
 
@@ -166,6 +167,7 @@ def test_no_server_is_said_in_time():
         port = taken.getsockname()[1]
         with pytest.raises(DistNetworkError, match=f"failed to listen.* port: {port}"):
             TCPStore("127.0.0.1", port, 1, is_master=True)
+    port = free_port()
     with pytest.raises(DistNetworkError, match=f"timed out after 50ms .*127.0.0.1, {port}"):
         TCPStore("127.0.0.1", port, 2, timeout=timedelta(milliseconds=50))
 

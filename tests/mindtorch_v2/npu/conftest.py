@@ -104,7 +104,7 @@ def in_process(simulator: Path) -> Callable[..., subprocess.CompletedProcess[str
             return host
     """
 
-    def run(code: str, *, library: Path | None = None, timeout: float = 60, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(code: str, *, library: Path | None = None, timeout: float = 300, **env: str) -> subprocess.CompletedProcess[str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("ASCEND", "MINDTORCH_NPU"))}
         clean |= {"MINDTORCH_NPU_LIBRARY": str(library or simulator), "PYTHONPATH": str(ROOT / "src"), **env}
         return subprocess.run(

@@ -186,9 +186,9 @@ def test_no_change_of_the_program(tmp_path):
     (tmp_path / "config").mkdir()
     ask(tmp_path, start_step=2, active=2)
     variables = {**os.environ, "PROF_CONFIG_PATH": str(tmp_path / "config")}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], env=variables, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=variables, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and not done.stderr, done.stderr
     assert recorded_steps(tmp_path) == [[2, 3]]
     variables["PROF_CONFIG_PATH"] = str(tmp_path / "nowhere")
-    done = subprocess.run([sys.executable, "-c", SCRIPT], env=variables, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=variables, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and "PROF_CONFIG_PATH=" in done.stderr and "there is no folder" in done.stderr

@@ -117,7 +117,7 @@ def test_a_hang_does_not_stop_the_end_of_the_process(in_process: Any) -> None:
         print("done")
     """,
         ASCEND_SIM_FAULT="hang:Mul",
-        timeout=20,
+        timeout=200,
     )
     assert (shown.stdout, shown.returncode) == ("done\n", 0), shown.stderr
 

@@ -61,9 +61,9 @@ START = """
     import mindtorch_v2.distributed as dist
 
     rank, size, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[4]
-    def join(backend="hccl", seconds=30):
+    def join(backend="hccl"):
         place = f"tcp://127.0.0.1:{sys.argv[3]}"
-        dist.init_process_group(backend, place, timedelta(seconds=seconds), world_size=size, rank=rank)
+        dist.init_process_group(backend, place, timedelta(seconds=120), world_size=size, rank=rank)
     def said(call):
         try:
             return str(call())
@@ -74,7 +74,7 @@ START = """
 """
 
 
-def ranks(tmp_path, code, size=2, timeout=60, **env):
+def ranks(tmp_path, code, size=2, timeout=240, **env):
     """What each of some processes answers."""
     script = tmp_path / "program.py"
     script.write_text(textwrap.dedent(START) + textwrap.dedent(code))
@@ -183,7 +183,8 @@ def test_a_rank_that_does_not_come_is_an_error_within_the_timeout(environment, t
     left, _ = ranks(
         tmp_path,
         """
-        join(seconds=2)
+        join()
+        dist.group.WORLD.set_timeout(timedelta(seconds=2))  # the processes may take longer to meet
         x = torch.ones(3, device="npu")
         dist.all_reduce(x)
         if rank == 0:
@@ -200,7 +201,7 @@ def test_a_rank_that_does_not_come_is_an_error_within_the_timeout(environment, t
     )
     place = "rank 0 of group '0' with 2 processes, sequence number 2"
     assert left[0].startswith(f"DistBackendError: all_reduce ({place}): not done after 2 s")
-    assert 2 <= left[1] < 20
+    assert 2 <= left[1] < 30
 
 
 def test_a_library_without_a_function_is_told(simulator_without, tmp_path, monkeypatch):

@@ -76,7 +76,7 @@ def run(folder, *arguments):
     command = [sys.executable, "-m", "pytest", "-p", "mtprof_pytest", "-p", "no:cacheprovider", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment.pop("PYTEST_ADDOPTS", None)
-    return subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")

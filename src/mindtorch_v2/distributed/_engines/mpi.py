@@ -31,6 +31,7 @@ from .shared_memory import remove_names
 _PIECE_BYTES = 16 << 20
 _THREAD_MULTIPLE = 3
 _FINALIZE_S = 10.0  # that a process waits for the others before it leaves MPI
+_TOGETHER = b"together"
 
 NEEDED = (
     "torch.distributed needs MPI for more than one process: pip install 'mindtorch_v2[distributed]' installs mpi4py and MPICH, "
@@ -183,11 +184,8 @@ def _leave(store: Store | None, rank: int, size: int) -> None:
         _Started.failed or getattr(sys, "last_value", None) is not None
     ):  # an exception ends this process: the others wait for it
         return
-    if store is not None:
-        try:
-            store.barrier("leaving", size, timedelta(seconds=_FINALIZE_S))
-        except (DistStoreError, RuntimeError):  # a process died, or the store with its process
-            return
+    if store is not None and not _leave_together(store, size):
+        return
     _library().MPI_Finalize()  # by ctypes, so that the thread that answers PMI can run
     if store is not None:
         with contextlib.suppress(DistStoreError, RuntimeError):
@@ -195,6 +193,22 @@ def _leave(store: Store | None, rank: int, size: int) -> None:
                 store.set("all left", "1")
             if rank == 0:  # it may serve the store, which the others need until they have left
                 store.wait(["all left"], timedelta(seconds=_FINALIZE_S))
+
+
+def _leave_together(store: Store, size: int) -> bool:
+    """Whether all processes end at about the same time, and the same answer in each of them.
+
+    A process that has waited for the others in vain decides for them, too: who came to MPI_Finalize later would wait there for
+    one that is gone.
+    """
+    try:
+        if store.add("leaving", 1) == size:
+            store.compare_set("outcome", "", _TOGETHER)
+        with contextlib.suppress(DistStoreError):
+            store.wait(["outcome"], timedelta(seconds=_FINALIZE_S))
+        return store.compare_set("outcome", "", "apart") == _TOGETHER
+    except (DistStoreError, RuntimeError):  # a process died, and the store with it
+        return False
 
 
 def fail() -> None:

@@ -347,7 +347,7 @@ def run_mtprof(*args, cwd):
         cwd=cwd,
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 
@@ -425,7 +425,7 @@ def test_demo(tmp_path):
         cwd=tmp_path,
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

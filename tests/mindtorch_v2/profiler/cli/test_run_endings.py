@@ -31,7 +31,7 @@ def run_mtprof(*args, cwd):
         cwd=cwd,
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -80,7 +80,7 @@ def folder(tmp_path):
 
 def run_mtprof(*args, cwd):
     command = [sys.executable, "-m", "mindtorch_v2.profiler", "run", *map(str, args)]
-    return subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=300, check=False)
 
 
 def test_a_whole_run(folder):

@@ -72,7 +72,7 @@ def answers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("slow")
     (folder / "train.py").write_text(TRAINING)
     command = [sys.executable, "-c", DRIVER, json.dumps(SETS)]
-    ended = subprocess.run(command, cwd=folder, text=True, capture_output=True, timeout=120, check=False)
+    ended = subprocess.run(command, cwd=folder, text=True, capture_output=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr
     return dict(zip(SETS, json.loads(ended.stdout.splitlines()[-1]), strict=True))
 

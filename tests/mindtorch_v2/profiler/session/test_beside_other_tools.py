@@ -299,6 +299,6 @@ with tempfile.TemporaryDirectory() as folder:
 """
     source = str(Path(torch.__file__).parent.parent)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", text], env={"PYTHONPATH": source}, capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "ignore", "-c", text], env={"PYTHONPATH": source}, capture_output=True, text=True, timeout=300
     )
     assert done.stdout.strip() == "3", done.stderr

@@ -541,7 +541,7 @@ def script(text):
         [sys.executable, "-c", textwrap.dedent(text)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONPATH": SOURCE},
     )
