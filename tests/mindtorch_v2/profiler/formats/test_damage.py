@@ -168,10 +168,10 @@ def test_names_that_are_not_unicode_or_hurt(trace, tmp_path, span):
 def test_deep_nesting_is_one_bad_event(trace, span):
     deep = "[" * 200_000 + "]" * 200_000
     text = json.dumps(good(span))[:-1] + f', {{"ph": "X", "args": {deep}}}, ' + json.dumps(good(span))[1:]
-    started = time.perf_counter()
+    started = time.process_time()
     store, recovery = read(trace(text))
     assert len(store) == 40 and recovery.skipped == {"damaged event": 1}
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("damage", ['"', "{", "}", "[", "]", ",", "\\", "\n", "}}, {", '{"ph"'])
@@ -213,23 +213,23 @@ def test_a_damaged_last_event_does_not_hide_the_end(trace, span):
 def test_deep_towers_of_spans_are_cut(trace):
     count = 60_000
     events = ",".join(f'{{"ph":"X","name":"a","pid":1,"tid":1,"ts":{i},"dur":{10**6 - 2 * i}}}' for i in range(count))
-    started = time.perf_counter()
+    started = time.process_time()
     store, recovery = read(trace(f"[{events}]"))
     assert recovery.skipped["nested too deeply"] == count - len(store) > 0
     assert int(store.depth.max()) == 2048
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize("piece", ['{"ph":"X","a":"}', '{"ph":nul}', '{"ph":"X",', "[", '{"a":[{', '"', "}"])
 def test_nothing_but_damage_takes_no_time(trace, piece):
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         store, recovery = read(trace("[" + ",".join([piece] * 30_000)))
     except TraceError:
         pass
     else:
         assert len(store) == 0 and not recovery.intact
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_a_million_threads_are_too_many(trace):

@@ -28,7 +28,7 @@ class ThreadTransport:
         self._boxes[self.rank, rank].put(data)
 
     def receive(self, rank):
-        return self._boxes[rank, self.rank].get(timeout=20)
+        return self._boxes[rank, self.rank].get(timeout=120)
 
 
 def statistics_of(rank):
@@ -55,7 +55,7 @@ def reduced(size, write=lambda summary: None):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join()
     return results, sent
 
 

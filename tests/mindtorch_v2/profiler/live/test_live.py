@@ -18,7 +18,7 @@ from mindtorch_v2 import nn
 from mindtorch_v2.profiler import arm, disarm, listen, load, profile
 from mindtorch_v2.profiler.cli.commands.live.top import difference
 from mindtorch_v2.profiler.cli.main import main
-from mindtorch_v2.profiler.live import client, environment, places
+from mindtorch_v2.profiler.live import client, control, environment, places
 from mindtorch_v2.profiler.live.meter import REST
 from mindtorch_v2.profiler.live.metrics import otlp, prometheus
 from mindtorch_v2.profiler.retention.from_store import stats_of
@@ -40,19 +40,26 @@ def own_folder(monkeypatch, tmp_path):
 
 @pytest.fixture
 def training():
-    """A thread that trains until the test ends."""
+    """A thread that trains until the test ends; gives what waits for a number of its steps."""
     model = nn.Linear(4, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    ended = threading.Event()
+    ended, stepped = threading.Event(), threading.Semaphore(0)
 
     def train():
         while not ended.wait(0.001):
             model(torch.ones(3, 4)).sum().backward()
             optimizer.step()
+            stepped.release()
+
+    def wait_for_steps(count):
+        while stepped.acquire(blocking=False):
+            pass
+        for _ in range(count):
+            assert stepped.acquire(timeout=60)
 
     thread = threading.Thread(target=train, name="training")
     thread.start()
-    yield
+    yield wait_for_steps
     ended.set()
     thread.join()
 
@@ -90,7 +97,10 @@ def test_a_wrong_request_is_answered(request_):
         list(client.ask(os.getpid(), request_))
 
 
-def test_top(capsys, training):
+def test_top(capsys, training, monkeypatch):
+    wait = control._wait
+    # On a busy machine a tenth of a second may pass without a step; the first of three may have begun before the look.
+    monkeypatch.setattr(control, "_wait", lambda seconds, gone: wait(seconds, gone) or training(3))
     arm()
     code, out, _ = answer(capsys, "top", os.getpid(), "--interval", "0.1", "--count", "2", "--json", "-n", "3")
     assert code == 0

@@ -176,6 +176,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     def show(path: Path, section: str = "overview", *, width: int = 1280, height: int = 800, **options: Any) -> Any:
         context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", **options)
         contexts.append(context)
+        context.set_default_timeout(120_000)  # a busy machine takes its time
         context.set_offline(True)
         address = path.as_uri()
 
@@ -192,7 +193,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: (problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.goto(f"{address}#{section}")
-        page.wait_for_selector("html[data-ready]", timeout=30_000)
+        page.wait_for_selector("html[data-ready]")
         return page
 
     show.problems = problems  # type: ignore[attr-defined]

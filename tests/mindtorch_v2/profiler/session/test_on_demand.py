@@ -11,12 +11,12 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
-from mindtorch_v2.profiler import live_tensors, load, profile, serve_on_demand
+from mindtorch_v2.profiler import live_tensors, load, on_demand, profile, serve_on_demand
 from mindtorch_v2.profiler.on_demand import SlowSteps
 from mindtorch_v2.profiler.session.live_tensors import write_live_tensors
 
 
-def until(condition, seconds=20):
+def until(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
@@ -96,21 +96,24 @@ def test_closing_writes_what_is_being_recorded(tmp_path):
     assert len(served.dumps) == 1
 
 
-def test_a_slow_step_is_followed_by_a_recording(tmp_path):
+def test_a_slow_step_is_followed_by_a_recording(tmp_path, monkeypatch):
     weight = nn.Parameter(torch.ones(3))
     optimizer = torch.optim.SGD([weight], lr=0.1)
+    now = 0
 
-    def step(seconds):
-        time.sleep(seconds)
+    def step(took):
+        nonlocal now
+        now += took
         (weight * weight).sum().backward()
         optimizer.step()
 
+    monkeypatch.setattr(on_demand, "SlowSteps", lambda times: SlowSteps(times, clock=lambda: now))
     with serve_on_demand(folder=tmp_path, slow_step=8, slow_steps_recorded=2) as served:
         for _ in range(14):
-            step(0.005)
-        step(0.4)
+            step(5)
+        step(41)
         for _ in range(3):
-            step(0.005)
+            step(5)
         assert len(served.dumps) == 1
     counts = {row.key: row.count for row in load(served.dumps[0]).key_averages()}
     assert counts["Optimizer.step#SGD.step"] == 2

@@ -285,7 +285,7 @@ def test_a_disk_that_is_full_at_the_end_and_comes_back(tmp_path, monkeypatch):
 # ------------------------------------------------------------------------------ on demand
 
 
-def until(condition, seconds=30):
+def until(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
