@@ -42,7 +42,7 @@ def test_blocks_cover_the_range():
 
 
 def test_several_threads_take_part():
-    barrier = threading.Barrier(4, timeout=30)
+    barrier = threading.Barrier(4, timeout=120)
     idents = set()
 
     def task(_number):
@@ -92,7 +92,7 @@ def test_an_error_is_raised_when_no_task_runs_any_more():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_an_interrupt_waits_for_the_tasks_that_run():
-    barrier = threading.Barrier(2, timeout=30)
+    barrier = threading.Barrier(2, timeout=120)
     main, running = threading.get_ident(), []
 
     def task(number):
@@ -132,7 +132,7 @@ def test_a_forked_process_has_threads_of_its_own():
     parallel.run(8, lambda _: None)
     child = os.fork()
     if not child:
-        barrier = threading.Barrier(4, timeout=30)
+        barrier = threading.Barrier(4, timeout=120)
         code = 1
         try:
             parallel.run(4, lambda _: barrier.wait())

@@ -73,9 +73,9 @@ def test_a_barrier_lets_all_go_together(store):
     others = [threading.Thread(target=store.clone().barrier, args=("here", 3)) for _ in range(2)]
     for other in others:
         other.start()
-    store.barrier("here", 3, timedelta(seconds=30))
+    store.barrier("here", 3, timedelta(seconds=120))
     for other in others:
-        other.join(30)
+        other.join(120)
     assert not any(other.is_alive() for other in others)
 
 

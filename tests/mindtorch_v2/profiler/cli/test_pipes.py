@@ -56,7 +56,7 @@ def piped(tmp_path):
 
     yield start
     for thread in threads:
-        thread.join(10)
+        thread.join(120)
         assert not thread.is_alive()
 
 

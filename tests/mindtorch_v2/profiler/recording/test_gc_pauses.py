@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.recording.gc_pauses import GcPauseLog
 
 
-def test_collections_inside_the_session_are_noted():
+@pytest.fixture
+def no_other_collections():
+    """The collector does not begin by itself, as what other tests left may have it do at any moment."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_collections_inside_the_session_are_noted(no_other_collections):
     before = list(gc.callbacks)
     with profile() as prof:
         gc.collect()

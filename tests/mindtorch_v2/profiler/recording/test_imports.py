@@ -108,7 +108,7 @@ def test_streamed_recordings_have_the_count_too(package, tmp_path):
 
 def test_imports_of_other_threads(package):
     begun = threading.Event()
-    thread = threading.Thread(target=lambda: begun.wait(30) and use())
+    thread = threading.Thread(target=lambda: begun.wait(120) and use())
     thread.start()
     with profile(with_stack=True) as prof:
         begun.set()

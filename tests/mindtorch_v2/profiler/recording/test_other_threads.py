@@ -26,17 +26,17 @@ class Worker:
         self.called_later()
         torch.ones(3)
         self.worked.set()
-        self.leave.wait(30)
+        self.leave.wait(120)
 
     def already_running(self):
-        self.go.wait(30)
+        self.go.wait(120)
 
     def called_later(self):
         pass
 
     def end(self):
         self.leave.set()
-        self.thread.join(30)
+        self.thread.join(120)
 
 
 def python_calls(prof):
@@ -61,7 +61,7 @@ def test_calls_under_way_and_later_ones_are_recorded_and_ops_are_not(workers):
     with profile(with_stack=True) as prof:
         for worker in workers:
             worker.go.set()
-            assert worker.worked.wait(30)
+            assert worker.worked.wait(120)
     expected = collections.Counter(worker.thread.native_id for worker in workers)
     assert collections.Counter(threads_of(prof, "already_running")) == expected
     assert collections.Counter(threads_of(prof, "called_later")) == expected
@@ -72,7 +72,7 @@ def test_threads_that_begin_later_are_not_recorded():
     with profile(with_stack=True) as prof:
         worker = Worker()
         worker.go.set()
-        assert worker.worked.wait(30)
+        assert worker.worked.wait(120)
         worker.end()
     assert threads_of(prof, "called_later") == []
 
@@ -83,7 +83,7 @@ def test_nothing_is_traced_after_the_end(workers):
     worker = workers[0]
     before = len(prof.events())
     worker.go.set()
-    assert worker.worked.wait(30)
+    assert worker.worked.wait(120)
     assert threads_of(prof, "called_later") == [] and len(prof.events()) == before
     if sys.version_info < (3, 12):  # the place is free again
         assert set_profile_of_thread(worker.thread.ident, print)
@@ -95,10 +95,10 @@ def test_a_pause_is_left_out(workers):
     with profile(with_stack=True) as prof:
         prof.toggle_collection_dynamic(False, [torch.profiler.ProfilerActivity.CPU])
         first.go.set()
-        assert first.worked.wait(30)
+        assert first.worked.wait(120)
         prof.toggle_collection_dynamic(True, [torch.profiler.ProfilerActivity.CPU])
         second.go.set()
-        assert second.worked.wait(30)
+        assert second.worked.wait(120)
     assert threads_of(prof, "called_later") == [second.thread.native_id]
 
 
@@ -110,7 +110,7 @@ def test_the_profile_function_of_another_tool_stays(workers):
     assert not set_profile_of_thread(ident, print)
     with profile(with_stack=True) as prof:
         workers[0].go.set()
-        assert workers[0].worked.wait(30)
+        assert workers[0].worked.wait(120)
     assert threads_of(prof, "called_later") == [] and seen
     assert set_profile_of_thread(ident, None)
     assert not set_profile_of_thread(-1, print)

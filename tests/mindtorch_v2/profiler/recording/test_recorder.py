@@ -369,7 +369,7 @@ def run_in_a_copied_context(work):
 def run_in_a_raw_thread(work):
     done = threading.Event()
     _thread.start_new_thread(lambda: (work(), done.set()), ())
-    assert done.wait(10)
+    assert done.wait(120)
 
 
 @pytest.mark.parametrize("elsewhere", [run_in_thread, run_in_a_copied_context, run_in_a_raw_thread])

@@ -232,7 +232,7 @@ def test_flush_and_stop_at_the_same_time():
         prof.stop()
         retention.flush()
         for thread in waiting:
-            thread.join(10)
+            thread.join(120)
             assert not thread.is_alive()
 
 

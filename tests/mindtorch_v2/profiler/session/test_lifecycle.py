@@ -402,12 +402,12 @@ def test_profiles_of_two_threads_do_not_meet():
         with profile() as prof:
             x + x
             inside.set()
-            go.wait(10)
+            go.wait(120)
         seen.extend(names(prof))
 
     thread = threading.Thread(target=work)
     thread.start()
-    inside.wait(10)
+    inside.wait(120)
     with profile() as prof:
         x * x
     go.set()
@@ -422,10 +422,10 @@ def test_all_threads(with_stack):
     def earlier():
         x + x
         begun.set()
-        go.wait(10)
+        go.wait(120)
         with record_function("earlier"):
             x * x
-        done.wait(10)
+        done.wait(120)
 
     def later():
         with record_function("later"):
@@ -433,7 +433,7 @@ def test_all_threads(with_stack):
 
     old = threading.Thread(target=earlier)
     old.start()
-    begun.wait(10)
+    begun.wait(120)
     with profile(experimental_config=_ExperimentalConfig(profile_all_threads=True), with_stack=with_stack) as prof:
         go.set()
         x / x
@@ -482,7 +482,7 @@ def test_a_label_on_a_function():
 
 
 def test_a_labeled_function_on_two_threads():
-    met = threading.Barrier(2, timeout=10)
+    met = threading.Barrier(2, timeout=120)
     profiles = []
 
     @record_function("both")

@@ -45,20 +45,20 @@ def test_a_call_waits_for_the_one_before_it(tmp_path):
 
     def handler(prof):
         inside.set()
-        assert leave.wait(20)
+        assert leave.wait(120)
 
     prof = profile(on_trace_ready=handler)
     prof.start()
     first = threading.Thread(target=prof.stop)
     second = threading.Thread(target=lambda: (prof.stop(), stopped.set()))
     first.start()
-    assert inside.wait(20)
+    assert inside.wait(120)
     second.start()
     assert not stopped.wait(0.1)
     leave.set()
-    assert stopped.wait(20)
-    first.join(20)
-    second.join(20)
+    assert stopped.wait(120)
+    first.join(120)
+    second.join(120)
 
 
 def test_a_call_does_not_wait_for_ever(monkeypatch):
@@ -73,7 +73,7 @@ def test_a_call_does_not_wait_for_ever(monkeypatch):
     def handler(prof):
         other = threading.Thread(target=step, args=(prof,))
         other.start()
-        other.join(20)  # it would wait for this handler, which waits for it
+        other.join(120)  # it would wait for this handler, which waits for it
 
     with profile(on_trace_ready=handler):
         x + x
@@ -124,7 +124,7 @@ def test_a_flush_after_the_end_does_not_wait():
 def test_a_thread_that_hangs_is_waited_for_a_bounded_time(monkeypatch):
     monkeypatch.setattr(base, "MOST_WAITED_S", 0.05)
     counted, go_on = Counted(), threading.Event()
-    counted.drain = lambda: go_on.wait(20)
+    counted.drain = lambda: go_on.wait(120)
     counted.start(None)
     with pytest.raises(TimeoutError, match="has been busy for 0 s"):
         counted.flush()
