@@ -164,7 +164,7 @@ def _thread_columns(
     rows = _moved(recording.rows) if release else np.fromiter(recording.rows[:], np.int64)
     rows = rows.reshape(-1, recording.width)
     table = np.concatenate([*recording.compacted, rows]) if recording.compacted else rows
-    columns = op_columns(recording, order.fixed(table), tables)
+    columns = op_columns(recording, table, order, tables)
     if with_lanes:
         columns["lane"] = _lanes(recording, columns)
     python = python_rows(recording.segments(end), end) if options.with_stack else None
@@ -179,8 +179,8 @@ def _thread_columns(
     return with_calls(columns, modules, python, tables, options.with_modules, options.adjust_steps)
 
 
-def op_columns(recording: ThreadRecording, table: NDArray[np.int64], tables: Tables) -> Columns:
-    """Columns of a table of rows from a ThreadRecording's list."""
+def op_columns(recording: ThreadRecording, table: NDArray[np.int64], order: ClockOrder, tables: Tables) -> Columns:
+    """Columns of a table of rows from a ThreadRecording's list; `order` has seen the rows before them."""
     ident = table[:, 0]
     is_span = ident >= SPAN_BASE
     span_names, span_kinds = np.zeros(max(recording.spans.count, 1), np.int32), np.zeros(max(recording.spans.count, 1), np.int8)
@@ -196,6 +196,7 @@ def op_columns(recording: ThreadRecording, table: NDArray[np.int64], tables: Tab
     op_names = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int32)
     op_names[present] = [tables.name(observer.op_names[op]) for op in present.tolist()]
     name[~is_span] = op_names[ops]
+    table = order.fixed(table, (kind == observer.OP) | (kind == observer.FIRST_USE))
     columns = {
         "name": name,
         "kind": kind,

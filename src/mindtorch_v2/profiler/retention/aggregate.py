@@ -152,7 +152,7 @@ class _Thread:
     def rows(self, table: Table, recorder: Recorder, tables: _Names, now: int) -> tuple[Rows, NDArray[np.int64]]:
         """New rows as columns for Folding, and the sequence number of each."""
         recording = self._tap
-        columns = freeze.op_columns(recording, self.order.fixed(table), tables)
+        columns = freeze.op_columns(recording, table, self.order, tables)
         count = len(table)
         nothing = np.full(count, -1, np.int64)
         shape, flops = nothing, np.zeros(count, np.int64)

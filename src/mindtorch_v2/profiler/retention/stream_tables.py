@@ -146,7 +146,7 @@ class ThreadEncoder:
     def columns(self, rows: Table, tables: StreamTables, recorder: Recorder) -> dict[str, Any]:
         """The columns of rows, whose inputs are numbered as in the file."""
         recording = self._tap
-        columns = freeze.op_columns(recording, self.order.fixed(rows), tables)
+        columns = freeze.op_columns(recording, rows, self.order, tables)
         if "shapes" in columns:
             self._infos += [tables.info(key) for key in list(recording.keys)[len(self._infos) :]]
             columns["shapes"] = _columns.renumbered(columns["shapes"], self._infos)

@@ -84,7 +84,7 @@ def in_turn(method: Callable[[_Self], _Result]) -> Callable[[_Self], _Result]:
             return method(self)
         token = object()
         try:
-            turns.begin(token, method.__qualname__)
+            turns.begin(token, method.__qualname__.replace("._", "."))
             return method(self)
         finally:
             # Plain stores: an interrupt cannot come in between and leave the turn taken.

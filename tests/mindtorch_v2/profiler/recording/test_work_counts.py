@@ -103,21 +103,34 @@ def test_shapes_add_one_call_to_an_op_whatever_its_tensors(options):
     assert added == len(prof.events())
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there the runtime's own calls are switched off one by one")
-def test_a_backward_pass_is_traced_as_one_call():
+def traced_calls(function):
+    """The Python functions that the tracer of the calling thread sees while `function` runs in a recording with stacks."""
     from mindtorch_v2._dispatch import observer
     from mindtorch_v2.profiler.recording.recorder import recorders_by_thread
 
+    window = recorders_by_thread[id(observer.thread_state())].recordings[0].window
+    events = window._log.events
+    before = len(events)
+    function()
+    return [what.co_name for what in events[before:] if hasattr(what, "co_name")]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there the runtime's own calls are switched off one by one")
+def test_a_backward_pass_is_traced_as_one_call():
     weight = torch.ones((4, 4), requires_grad=True)
     with profile(with_stack=True):
         for _ in range(2):
             loss = (x * weight).sum()
-            window = recorders_by_thread[id(observer.thread_state())].recordings[0].window
-            events = window._log.events
-            before = len(events)
-            loss.backward()
-            traced = [what.co_name for what in events[before:] if hasattr(what, "co_name")]
+            traced = traced_calls(loss.backward)
     assert traced == ["backward", "call_untraced", "_has_its_place", "_call_with_tracer_paused"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there the runtime's own calls are switched off one by one")
+def test_a_step_of_the_profile_is_traced_as_one_call():
+    with profile(with_stack=True) as prof:
+        traced = traced_calls(prof.step)
+        assert traced_calls(lambda: linear(x))[1:]  # and tracing goes on
+    assert traced == ["step", "call_untraced", "_has_its_place", "_call_with_tracer_paused"]
 
 
 def test_a_layer_adds_as_many_calls_as_it_has_events():

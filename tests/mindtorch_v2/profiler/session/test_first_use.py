@@ -19,6 +19,8 @@ from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.store.store import EventStore
 from mindtorch_v2.profiler.views.event_list import EventList
 
+pytestmark = pytest.mark.first_use
+
 WAIT_NS = 3_000_000
 
 PROGRAM = """
