@@ -10,7 +10,7 @@ from ._core.size import Size
 from ._core.sparse import CompressedTensor, SparseTensor
 from ._core.tensor import Tensor
 from ._ops._support.warn import warn_once
-from ._ops.sparse import sparse_coo_tensor
+from ._ops.sparse.coordinates import sparse_coo_tensor
 
 __all__ = [f"{name}Tensor" for name in ("BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")]
 

@@ -14,8 +14,9 @@ from ._core.tensor import Tensor, make_tensor
 from ._dispatch.errors import need_tensor
 from ._dispatch.registry import aten
 from ._lazy_imports import lazy_exports as _lazy_exports
-from ._ops.sparse import coalesce, sparse_coo_tensor, sparse_product, to_dense, to_sparse
-from ._ops.sparse_compressed import invariants, to_coordinates
+from ._ops.sparse.compressed import invariants, to_coordinates
+from ._ops.sparse.coordinates import coalesce, sparse_coo_tensor, to_dense, to_sparse
+from ._ops.sparse.kernels import sparse_product
 
 __all__ = [
     "addmm",

@@ -20,7 +20,6 @@ from . import (
     reduction,
     shape,
     sparse,
-    sparse_products,
     special,
     spectral,
 )
@@ -39,6 +38,7 @@ _PACKAGES = (
     random,
     reduction,
     shape,
+    sparse,
     special,
     spectral,
 )
@@ -46,7 +46,7 @@ _PACKAGES = (
 
 def families() -> Iterator[ModuleType]:
     """Every module that declares ops."""
-    yield from (predicates, sparse, sparse_products)
+    yield predicates
     for package in _PACKAGES:
         yield from (module for module in vars(package).values() if isinstance(module, ModuleType))
 

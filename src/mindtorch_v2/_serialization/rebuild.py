@@ -22,7 +22,7 @@ from .._core.tensor import Tensor, make_meta, make_tensor
 from .._core.untyped_storage import UntypedStorage, as_untyped
 from .._dispatch import backends
 from .._dispatch.registry import aten
-from .._ops.sparse_compressed import LAYOUTS, rebuilt
+from .._ops.sparse.compressed import LAYOUTS, rebuilt
 from .._typed_storage import TypedStorage
 from ..nn.parameter import Parameter
 

@@ -100,7 +100,7 @@ def new(self: Tensor, *args: Any, device: Any = None, **named: Any) -> Tensor:
 
 def _new_sparse(like: Tensor, args: tuple[Any, ...]) -> Tensor:
     """A sparse tensor from indices, values and perhaps a size; from a size alone, one without entries."""
-    from ..sparse import sparse_coo_tensor  # it stands on this package
+    from ..sparse.coordinates import sparse_coo_tensor  # it stands on this package
 
     if len(args) in (2, 3) and isinstance(args[0], Tensor) and isinstance(args[1], Tensor):
         return sparse_coo_tensor(*args)

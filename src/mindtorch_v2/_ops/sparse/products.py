@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core.tensor import Tensor
-from .._dispatch.facts import Surface
-from .._dispatch.registry import aten, composite
-from .sparse import coalesce, sparse_coo_tensor
-from .sparse_compressed import layout_name
+from ..._core.tensor import Tensor
+from ..._dispatch.facts import Surface
+from ..._dispatch.registry import aten, composite
+from .compressed import layout_name
+from .coordinates import coalesce, sparse_coo_tensor
 
 
 def _need_coordinates(name: str, **tensors: Any) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dtype as dt
-from .._core.memory_format import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
-from .._core.sparse import CompressedTensor, SparseTensor, make_compressed, make_sparse
-from .._core.tensor import Tensor, make_tensor
-from .._dispatch.registry import aten, op
-from .creation.from_data import as_tensor
+from ..._core import dtype as dt
+from ..._core.memory_format import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from ..._core.sparse import CompressedTensor, SparseTensor, make_compressed, make_sparse
+from ..._core.tensor import Tensor, make_tensor
+from ..._dispatch.registry import aten, op
+from ..creation.from_data import as_tensor
 
 _INDICES = {"nondiff": True, "samples": lambda make: []}
 
