@@ -42,6 +42,7 @@ def html_of(cell):
 
 def test_what_cells_show(outputs):
     assert "aten::linear" in html_of(outputs[1]) and "<table" in html_of(outputs[1])
+    assert "first use of ops" in html_of(outputs[1]) and html_of(outputs[1]).count("import mindtorch_v2") <= 1
     assert "<table" in html_of(outputs[2]) and "<svg" in html_of(outputs[2])
     assert '<iframe title="Profile" sandbox="allow-scripts"' in html_of(outputs[3])
     assert "events in order of start" in html_of(outputs[4])

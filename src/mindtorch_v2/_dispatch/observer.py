@@ -112,7 +112,9 @@ KERNEL, COPY, FILL, RUNTIME = range(8, 12)
 FIRST_USE = 12
 KIND_COUNT = 13
 
+# Before the op's and the module's name.
 FIRST_USE_PREFIX = "first use of "
+IMPORT_PREFIX = "import "
 
 # Filled by the registry, one entry per op overload; an op's id is its index.
 op_names: list[str] = []

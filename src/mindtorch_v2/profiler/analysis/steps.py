@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from ..store import tree
-from ..store.derived import STEP_PREFIX
+from ..store.derived import OPTIMIZER_STEP, STEP_PREFIX
 from ..store.store import EventStore
+
+_FEWEST_BY_OPTIMIZER = 3
 
 
 class Steps(NamedTuple):
@@ -19,6 +21,7 @@ class Steps(NamedTuple):
     number: NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    by_optimizer: bool = False  # whether each is the time from one step of an optimizer to the next
 
     @property
     def duration(self) -> NDArray[np.int64]:
@@ -29,7 +32,8 @@ class Steps(NamedTuple):
 def steps(store: EventStore) -> Steps:
     """The steps of a recording: its ProfilerStep rows, else those of the step column, else all of it as one."""
     if not len(store):
-        return Steps(*(np.empty(0, np.int64) for _ in range(3)))
+        nothing = np.empty(0, np.int64)
+        return Steps(nothing, nothing, nothing)
     host = store.device_type == 0
     if not host.any():  # a recording of devices alone
         host = ~host
@@ -48,6 +52,26 @@ def steps(store: EventStore) -> Steps:
     # A step lasts until the next one begins, including the time between ops.
     end = np.append(start[1:], store.end[host].max())
     return Steps(number.astype(np.int64), start, end)
+
+
+def training_steps(store: EventStore) -> Steps:
+    """The steps of a recording; where nothing marks them, from the end of one step of an optimizer to that of the next."""
+    marked = steps(store)
+    return marked if len(marked.start) > 1 else steps_by_optimizer(store) or marked
+
+
+def steps_by_optimizer(store: EventStore) -> Steps | None:
+    """From the end of one step of the first optimizer to that of the next, as traces are read; None if there are few."""
+    named = [i for i, name in enumerate(store.names) if name.startswith(OPTIMIZER_STEP)]
+    update = np.isin(store.name, named) & (store.device_type == 0) & ~store.is_python
+    update &= tree.nearest_ancestor(store.parent, update) < 0  # an optimizer may call another one's step
+    rows = np.flatnonzero(update)
+    if len(rows):
+        rows = rows[store.name[rows] == store.name[rows[np.argmin(store.start[rows])]]]
+    if len(rows) <= _FEWEST_BY_OPTIMIZER:
+        return None
+    ends = np.sort(store.end[rows])
+    return Steps(np.arange(len(ends) - 1), ends[:-1], ends[1:], by_optimizer=True)
 
 
 def step_of(store: EventStore, which: Steps) -> NDArray[np.intp]:

@@ -35,7 +35,7 @@ def markdown(comparison: Diff, limit: int, checked: list[Checked]) -> str:
         f"### Step: {duration(step.a_ns)} → {duration(step.b_ns)} ({step.verdict}){mark}",
         "",
         f"{comparison.confidence:.0%} interval {step.interval}; {comparison.a_steps} and {comparison.b_steps} steps"
-        f"{comparison.of_recordings}.",
+        f"{comparison.of_recordings}{comparison.kind_of_steps}.",
     ]
     lines += [f"\n{_cell(str(change))}{'. **Over the limit**' if id(change) in over else ''}." for change in comparison.memory]
     lines += [f"\n> {_cell(note)}" for note in comparison.notes]

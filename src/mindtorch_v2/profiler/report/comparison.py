@@ -32,7 +32,7 @@ def _page(diff: Diff, names: tuple[str, str], calls: Pair | None) -> str:
     body = f"""<h1>{html_text(names[0])} → {html_text(names[1])}</h1>
 <p class="verdict">A step took {duration(step.a_ns)} and takes {duration(step.b_ns)}:
 <span class="{_class(step)}">{_percent(step.ratio)}, {step.verdict}</span></p>
-<p>{diff.a_steps} and {diff.b_steps} steps{diff.of_recordings},
+<p>{diff.a_steps} and {diff.b_steps} steps{diff.of_recordings}{diff.kind_of_steps},
 {diff.confidence:.0%} interval {step.interval}.
 All ops together moved by {_percent(diff.drift)}, which is taken out of the figures below.</p>
 {memory}{notes}

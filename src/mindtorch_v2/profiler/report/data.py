@@ -20,6 +20,7 @@ from ..analysis.findings import Finding
 from ..analysis.first_use import first_use_ns, ops_used_first
 from ..analysis.memory.categories import CATEGORIES, Uses
 from ..store import tree
+from ..store.derived import display_name
 from ..store.store import EventStore
 from ..views.event_factory import flat_shapes
 from . import _memory
@@ -156,10 +157,12 @@ def _memory_rows(store: EventStore, event: NDArray[Any], memory: Uses | None) ->
 
 def tables(store: EventStore) -> Column:
     """The tables that the columns index, as JSON: names, threads, inputs, stacks, modules."""
+    labels = list(map(display_name, store.names))  # of names that tables show as others
     frames = _Numbers()
     shapes, types = _Numbers(), _Numbers()
     content = {
         "names": list(map(_shown, store.names)),
+        "labels": {str(number): _shown(label) for number, label in enumerate(labels) if label != store.names[number]},
         "threads": [[thread.ident, _shown(thread.name)] for thread in store.threads],
         "modules": list(map(_shown, store.modules)),
         "stacks": [[frames[frame] for frame in stack] for stack in store.stacks],

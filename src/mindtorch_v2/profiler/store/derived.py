@@ -17,6 +17,8 @@ from .distinct import distinct_values
 STEP_PREFIX = "ProfilerStep#"
 OPTIMIZER_STEP = "Optimizer.step#"
 FIRST_USES = "first use of ops"
+_RUNTIME_IMPORT = observer.IMPORT_PREFIX + __name__.partition(".")[0]
+OWN_IMPORTS = f"{_RUNTIME_IMPORT}.*"
 COLLECTIVE = '"Collective name"'  # an argument that every communication has
 
 
@@ -25,14 +27,16 @@ _NUMBERED = re.compile(r"(trans_[A-Za-z]\w*_)\d+|(hcom_[A-Za-z]+_)_[0-9a-z]+_\d+
 
 
 def display_name(name: str) -> str:
-    """The name an event is shown and grouped under: all profiler steps share one, as all first uses of ops do, and what CANN
-    only tells apart by numbers.
+    """The name an event is shown and grouped under: all profiler steps share one, as all first uses of ops do, all imports
+    of this runtime's modules, and what CANN only tells apart by numbers.
     """
     if name.startswith(("trans_", "hcom_")):
         numbered = _NUMBERED.fullmatch(name)
         return f"{numbered[1] or numbered[2]}*" if numbered else name
     if name.startswith(STEP_PREFIX):
         return "ProfilerStep*"
+    if name.startswith(OWN_IMPORTS[:-1]):
+        return OWN_IMPORTS
     return FIRST_USES if name.startswith(observer.FIRST_USE_PREFIX) else name
 
 
@@ -199,6 +203,16 @@ class DerivedColumns:
     def is_first_use(self) -> NDArray[np.bool_]:
         """Whether code of an op was compiled, which happens once in a process."""
         return np.asarray(self.kind == observer.FIRST_USE)
+
+    @cached_property
+    def is_inner_import(self) -> NDArray[np.bool_]:
+        """Whether a module was imported because one of this runtime's was: rows that show how this runtime is made."""
+        own = [display_name(name) == OWN_IMPORTS or name == _RUNTIME_IMPORT for name in self.names]
+        if not any(own):
+            return np.broadcast_to(np.bool_(False), len(self))
+        calls = self.kind == observer.PYTHON
+        imports = calls & np.array([name.startswith(observer.IMPORT_PREFIX) for name in self.names])[self.name]
+        return np.asarray(imports & (tree.nearest_ancestor(self.parent, calls & np.array(own)[self.name]) >= 0))
 
     @cached_property
     def has_communications(self) -> bool:

@@ -406,7 +406,8 @@ class EventStore(DerivedColumns):
         """The rows of events() and key_averages(); traces have all rows.
 
         As in torch, HIDDEN_NAMES are left out, and every only child named like its parent: its own children and its
-        memory become its parent's. First uses of ops are left out, too; their time is no row's self time.
+        memory become its parent's. So do those of imports that an import of this runtime's modules made. First uses of ops
+        are left out, too; their time is no row's self time.
         """
         if self._all_visible:
             return self
@@ -447,7 +448,7 @@ class EventStore(DerivedColumns):
 
     def _without_hidden(self) -> EventStore:
         hidden = [i for i, text in enumerate(self.names) if text in HIDDEN_NAMES]
-        left_out = np.isin(self.name, hidden) | self.is_first_use
+        left_out = np.isin(self.name, hidden) | self.is_first_use | self.is_inner_import
         named = self._select_rows(np.flatnonzero(~left_out)) if left_out.any() else self
         return named._select_rows(tree.without_only_namesakes(named.parent, named.label))
 

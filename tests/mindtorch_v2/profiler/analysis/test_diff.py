@@ -188,6 +188,31 @@ def test_the_table_is_cut_and_says_so():
     assert comparison.table(0).splitlines()[-1] == f"... and {len(OPS)} more"
 
 
+def test_steps_that_nothing_marks_go_from_one_step_of_an_optimizer_to_the_next():
+    def trained(steps, forward):
+        rows, now = [{"name": "aten::randn", "start": 0, "end": 900_000}], 1_000_000
+        for at in range(steps):
+            noise = at % 3 * 100
+            rows.append({"name": "aten::mm", "start": now, "end": now + forward + noise})
+            rows.append({"name": "aten::copy", "start": now + 2 * forward, "end": now + 2 * forward + 30_000 + noise})
+            end = now + 2 * forward + 50_000
+            rows.append({"name": "Optimizer.step#Own.step", "kind": observer.SCOPE, "start": end, "end": end + 10_000})
+            rows.append(rows[-1] | {"name": "Optimizer.step#SGD.step", "start": end + 1000, "end": end + 9000})
+            now = end + 20_000
+        return EventStore.from_rows(rows)
+
+    comparison = diff(trained(20, 10_000), trained(20, 90_000))
+    assert (comparison.a_steps, comparison.b_steps, comparison.enough) == (19, 19, True)
+    assert ("aten::mm", "slower") in [(change.key.name, change.verdict) for change in comparison.found]
+    assert comparison.step.a_ns == pytest.approx(90_000)  # without what came before the first
+    assert "19 and 19, from one step of an optimizer to the next;" in str(comparison)
+    assert comparison.to_dict()["steps_by_optimizer"] is True
+    marked = recording(1, steps=20)
+    assert "optimizer" not in str(diff(marked, marked)) and diff(marked, marked).to_dict()["steps_by_optimizer"] is False
+    few = diff(trained(3, 1000), trained(3, 1000))
+    assert (few.a_steps, few.enough) == (1, False) and "or else the steps of an optimizer" in str(few)
+
+
 def test_few_steps_are_no_evidence_and_it_says_so():
     comparison = diff(recording(1, steps=3), recording(2, slower="aten::op7", factor=2.0, steps=3))
     assert comparison.found == []

@@ -10,10 +10,13 @@ import threading
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load, profile
 from mindtorch_v2.profiler.assembly.python_rows import python_rows
 from mindtorch_v2.profiler.recording.python_calls import code_origin
 from mindtorch_v2.profiler.recording.python_calls.stream import CallSegment
+from mindtorch_v2.profiler.store.store import EventStore
+from mindtorch_v2.profiler.views.event_list import EventList
 
 CALLS = 40
 BODY = f"""
@@ -154,14 +157,54 @@ def use():
 with profile(with_stack=True) as prof:
     use()
 (called,) = [event for event in prof.events() if event.name.endswith(": use")]
-print([child.name for child in called.cpu_children])
+print([child.trace_name for child in called.cpu_children])
+rows = [row for row in prof.key_averages() if row.key.startswith("import ")]
+print([(row.key, row.count) for row in rows], rows[0].cpu_time_total <= called.cpu_time_total)
+names = prof.profiler.store.names
+print("import mindtorch_v2.nn.modules.linear" in names, prof.key_averages()._repr_html_().count("import mindtorch_v2"))
 print(sorted({event.name for event in prof.events() if "importlib" in event.name or "hasattr" in event.name}))
 """
 
 
 def test_imports_that_the_runtime_makes_at_a_first_use_are_the_same_rows():
     done = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["['import mindtorch_v2.nn', 'import mindtorch_v2.distributions']", "[]"]
+    assert done.stdout.splitlines() == [
+        "['import mindtorch_v2.nn', 'import mindtorch_v2.distributions']",
+        "[('import mindtorch_v2.*', 2)] True",
+        "True 1",  # all are kept, and a table has one row
+        "[]",
+    ]
+
+
+def test_imports_inside_of_one_of_the_runtime_are_no_rows_of_tables():
+    def row(name, start, end, kind=observer.PYTHON):
+        return {"name": name, "kind": kind, "start": start, "end": end}
+
+    store = EventStore.from_rows(
+        [
+            row("import user", 0, 1000),
+            row("import mindtorch_v2.nn", 100, 500),
+            row("import mindtorch_v2.nn.modules", 200, 400),
+            row("import ctypes", 250, 350),
+            row("aten::empty", 260, 280, observer.OP),
+            row("import mindtorch_v2.optim", 500, 600),
+            row("import mindtorch_v2_extras", 600, 700),
+            row("import mindtorch_v2", 700, 900),
+            row("import numpy", 750, 850),
+            row("import wave", 900, 950),
+        ]
+    )
+    averages = EventList.from_store(store).key_averages()
+    assert [(each.key, each.count, each.self_cpu_time_total, each.cpu_time_total) for each in averages] == [
+        ("import user", 1, 0.15, 1.0),
+        ("import mindtorch_v2.*", 2, 0.48, 0.5),
+        ("aten::empty", 1, 0.02, 0.02),
+        ("import mindtorch_v2_extras", 1, 0.1, 0.1),
+        ("import mindtorch_v2", 1, 0.2, 0.2),
+        ("import wave", 1, 0.05, 0.05),
+    ]
+    assert averages.self_cpu_time_total == 1.0
+    assert len(store) == 10
 
 
 def rows_of(*calls):

@@ -55,9 +55,11 @@ def sums(columns: dict[str, Any]) -> dict[tuple[str, bool, int], list[int]]:
         if parent[row] >= 0:
             total_bytes[parent[row]] += total_bytes[row]
     sums: dict[tuple[str, bool, int], list[int]] = defaultdict(lambda: [0] * 6)
-    for row, name in enumerate(names[at] for at in columns["name"]):
+    for row, at in enumerate(columns["name"]):
+        if columns["kind"][row] == observer.FIRST_USE:
+            continue  # no event of averages
         device = columns["device_type"][row]
-        label = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+        label = columns["tables"]["labels"].get(str(at), names[at])
         values = sums[label, columns["kind"][row] in (observer.SCOPE, observer.STEP), device]
         host = 0 if device else 1
         for at, value in enumerate(
@@ -90,6 +92,18 @@ def expected(events: EventList) -> dict[tuple[str, bool, int], list[int]]:
 
 def test_figures_are_those_of_key_averages(profiled):
     assert sums(read(profiled.profiler.store)) == expected(profiled.key_averages())
+
+
+def test_names_that_tables_show_as_one_have_one_label():
+    names = ("ProfilerStep#3", "aten::add", "first use of aten::add", "import mindtorch_v2.nn", "hcom_allReduce__586_3_1")
+    store = EventStore.from_rows([{"name": name, "start": at, "end": at + 1} for at, name in enumerate(names)])
+    tables = read(store)["tables"]
+    assert {tables["names"][int(number)]: label for number, label in tables["labels"].items()} == {
+        "ProfilerStep#3": "ProfilerStep*",
+        "first use of aten::add": "first use of ops",
+        "import mindtorch_v2.nn": "import mindtorch_v2.*",
+        "hcom_allReduce__586_3_1": "hcom_allReduce_*",
+    }
 
 
 def test_figures_with_a_device(device_store):

@@ -13,7 +13,7 @@ from ...store import tree
 from ...store.store import EventStore
 from ..source.line_times import line_times
 from ..source.places import is_framework, is_users, parsed
-from ..steps import Steps, main_thread, step_of, steps
+from ..steps import Steps, main_thread, step_of, steps, steps_by_optimizer
 
 Rows = NDArray[np.intp]
 Times = NDArray[np.int64]
@@ -91,7 +91,7 @@ class Passes:
     def __init__(self, store: EventStore) -> None:
         found = steps(store)
         if len(found.start) < 2:
-            found = _by_optimizer(store) or _by_line(store) or found
+            found = steps_by_optimizer(store) or _by_line(store) or found
         self.steps = found
         self.of_row = step_of(store, found)
         self.count = len(found.start)
@@ -131,12 +131,6 @@ def passes(store: EventStore) -> Passes:
     if known is None:
         known = _passes[store] = Passes(store)
     return known
-
-
-def _by_optimizer(store: EventStore) -> Steps | None:
-    """From the end of one optimizer step to that of the next; None if there are few."""
-    rows = outermost(store, rows_named(store, lambda name: name.startswith("Optimizer.step#")))
-    return _between(np.sort(store.end[rows]))
 
 
 def _by_line(store: EventStore) -> Steps | None:

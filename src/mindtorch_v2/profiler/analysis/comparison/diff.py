@@ -13,7 +13,7 @@ from ..._io.terminal import cut, padded, width
 from ...store.store import EventStore
 from ..findings import duration
 from ..memory.diff import MemoryChange, memory_changes
-from ..steps import per_step, steps
+from ..steps import per_step, training_steps
 from .evidence import Evidence, balanced, from_recordings, from_steps, of_whole_step, typical
 from .keys import WorkKey, work_keys
 
@@ -73,6 +73,7 @@ class Diff:
     enough: bool = True  # whether every recording has enough steps for a verdict
     ignored: tuple[str, ...] = ()  # shapes or modules, if only some recordings have them
     memory: tuple[MemoryChange, ...] = ()  # empty unless all recordings have memory
+    by_optimizer: bool = False  # whether steps are those from one step of an optimizer to the next, since nothing marks them
 
     @property
     def found(self) -> list[Change]:
@@ -85,14 +86,19 @@ class Diff:
         return "" if self.recordings == (1, 1) else f" of {self.recordings[0]} and {self.recordings[1]} recordings"
 
     @property
+    def kind_of_steps(self) -> str:
+        """A text that says what the steps are, where nothing marks them; else ""."""
+        return ", from one step of an optimizer to the next" if self.by_optimizer else ""
+
+    @property
     def notes(self) -> list[str]:
         """Limits of the comparison that a reader of the figures must know."""
         few = (
             []
             if self.enough
             else [
-                f"too few steps: at least {FEWEST_STEPS} are needed in each recording for any verdict on "
-                "times (mtprof run --schedule)"
+                f"too few steps: at least {FEWEST_STEPS} are needed in each recording for any verdict on times; "
+                "profile.step() marks them, as mtprof run --schedule does, or else the steps of an optimizer"
             ]
         )
         moved = (
@@ -115,6 +121,7 @@ class Diff:
             "steps": {"a": self.a_steps, "b": self.b_steps},
             "recordings": {"a": self.recordings[0], "b": self.recordings[1]},
             "enough_steps": self.enough,
+            "steps_by_optimizer": self.by_optimizer,
             "confidence": self.confidence,
             "drift": self.drift,
             "step": _plain(self.step),
@@ -130,7 +137,7 @@ class Diff:
         lines = [
             f"step: {duration(self.step.a_ns)} -> {duration(self.step.b_ns)}  ({_percent(self.step.ratio)}, "
             f"{self.confidence:.0%} interval {self.step.interval}): {self.step.verdict}",
-            f"steps compared: {self.a_steps} and {self.b_steps}{self.of_recordings}; "
+            f"steps compared: {self.a_steps} and {self.b_steps}{self.of_recordings}{self.kind_of_steps}; "
             f"all ops together moved by {_percent(self.drift)}, which is taken out below",
         ]
         lines += [*map(str, self.memory), *self.notes]
@@ -174,7 +181,8 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     known = {what: all((column(store) >= 0).any() for store in stores) for what, column in _KNOWN_BY.items()}
     ignored = [what for what, column in _KNOWN_BY.items() if not known[what] and any((column(s) >= 0).any() for s in stores)]
     keys, all_times, all_calls = _aligned(stores, known)
-    all_steps = [steps(store).duration for store in stores]
+    found = [training_steps(store) for store in stores]
+    all_steps = [which.duration for which in found]
     enough = min(len(durations) for durations in all_steps) >= FEWEST_STEPS
     figures = _figures(all_times, all_calls, counts[0])
     rng = np.random.default_rng(_SEED)
@@ -189,7 +197,21 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     whole = _whole(all_steps, counts[0], rng, confidence, least, enough, evidence)
     a_steps, b_steps = (sum(map(len, side)) for side in (all_steps[: counts[0]], all_steps[counts[0] :]))
     memory = tuple(memory_changes(*sides))
-    return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts, enough, tuple(ignored), memory)
+    by_optimizer = any(which.by_optimizer for which in found)
+    return Diff(
+        whole,
+        changes,
+        evidence.drift,
+        a_steps,
+        b_steps,
+        confidence,
+        least,
+        counts,
+        enough,
+        tuple(ignored),
+        memory,
+        by_optimizer,
+    )
 
 
 class _Figures(NamedTuple):
@@ -265,7 +287,7 @@ def _aligned(
     times, calls = [], []
     for store, (keys, rows) in zip(stores, keyed, strict=True):
         group = np.array([*(numbers[key] for key in keys), -1], np.int64)[rows]
-        which = steps(store)
+        which = training_steps(store)
         times.append(per_step(store, which, group, len(numbers), store.work_ns))
         calls.append(per_step(store, which, group, len(numbers), np.ones(len(store), np.int64)))
     return list(numbers), times, calls

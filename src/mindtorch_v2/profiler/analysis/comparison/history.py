@@ -9,7 +9,7 @@ import numpy as np
 
 from ...store.store import EventStore
 from ..memory.diff import memory_figures
-from ..steps import step_of, steps
+from ..steps import step_of, training_steps
 from .diff import FEWEST_STEPS, diff
 from .evidence import typical
 from .keys import work_keys
@@ -40,7 +40,7 @@ def history(recordings: Iterable[tuple[str, str, EventStore]]) -> Iterator[Point
     """The points of recordings, given as label, path and store; each is compared with the one before."""
     before: EventStore | None = None
     for label, path, store in recordings:
-        which = steps(store)
+        which = training_steps(store)
         durations = which.duration
         _, number = work_keys(store, shapes=False, modules=False)
         counted = (number >= 0) & (step_of(store, which) >= 0)
@@ -66,7 +66,7 @@ def history(recordings: Iterable[tuple[str, str, EventStore]]) -> Iterator[Point
 def _change(before: EventStore | None, now: EventStore) -> tuple[float | None, str, str]:
     if before is None:
         return None, "", ""
-    if min(len(steps(store).start) for store in (before, now)) < FEWEST_STEPS:
+    if min(len(training_steps(store).start) for store in (before, now)) < FEWEST_STEPS:
         return None, "too few steps", ""
     change = diff(before, now)
     largest = str(change.found[0].key) if change.found else ""

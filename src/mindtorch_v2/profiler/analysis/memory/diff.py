@@ -11,7 +11,7 @@ import numpy as np
 
 from ...exporters.table import format_memory
 from ...store.store import EventStore
-from ..steps import steps
+from ..steps import training_steps
 from .categories import stored_uses
 from .use import memory_use
 
@@ -52,7 +52,7 @@ def memory_figures(store: EventStore, *, with_uses: bool = True) -> dict[str, in
     used = memory_use(store, stored_uses(store) if with_uses else None)
     figures = {f"peak of memory, {use.device}": use.peak for use in used}
     if used:
-        which = steps(store)
+        which = training_steps(store)
         at = np.searchsorted(which.start, store.mem_time, side="right") - 1
         inside = (at >= 0) & (store.mem_time < which.end[at]) & (store.mem_bytes > 0)
         by_step = np.bincount(at[inside], weights=store.mem_bytes[inside], minlength=len(which.start))

@@ -19,7 +19,7 @@ from ..overhead import OWN_SPANS, calibration_of, estimate
 from .code import source_of
 from .places import Frame, is_framework, is_users, parsed, user_frame
 
-_IMPORTS = ("<frozen importlib", "import ")
+_IMPORTS = ("<frozen importlib", observer.IMPORT_PREFIX)
 _USER, _FRAMEWORK = 1, 2
 _SEVERAL = 4  # pieces of one place
 _FAR = 3  # times their median: longer ones were held up, if

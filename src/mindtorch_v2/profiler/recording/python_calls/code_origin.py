@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ...._dispatch import observer
+
 USER, INSIDE, ENTRY, LIBRARY = range(4)
 
 _PACKAGE = os.path.abspath(__file__).removesuffix(os.path.join("profiler", "recording", "python_calls", "code_origin.py"))
@@ -33,7 +35,7 @@ PROFILER_FOLDER = os.path.join(_PACKAGE, "profiler") + os.sep
 # The function that imports a module which is not loaded yet; its argument `name` is the module's. Inside run the interpreter's
 # own work and the bodies of modules: millions of calls for large packages. A recording has one row for each import instead.
 IMPORT_SYSTEM = "<frozen importlib."  # how the file names of its code begin
-IMPORT_PREFIX = "import "  # of the text of such a row
+IMPORT_PREFIX = observer.IMPORT_PREFIX  # of the text of such a row
 FIND_AND_LOAD: CodeType = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 
 

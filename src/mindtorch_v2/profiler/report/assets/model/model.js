@@ -4,8 +4,6 @@ import { familyOf, PHASE, PHASES } from "../widgets/palette.js";
 
 const LOADER = "enumerate(DataLoader)";
 const OPTIMIZER = "Optimizer.";
-const STEP_PREFIX = "ProfilerStep#";
-const FIRST_USE_PREFIX = "first use of ";
 
 // For each row the sum of its own value and those below it; parents come first, so the way back meets complete sums.
 function subtreeSums(parent, values) {
@@ -40,15 +38,12 @@ export class Model {
     this.derive();
   }
 
-  // All steps of the profiler share one label, and so do all first uses of ops.
+  // What tables show as one row has one label: all steps of the profiler, all first uses of ops.
   numberLabels() {
     const known = new Map();
-    this.labelOfName = Int32Array.from(this.names, (name) => {
-      const label = name.startsWith(STEP_PREFIX)
-        ? "ProfilerStep*"
-        : name.startsWith(FIRST_USE_PREFIX)
-          ? `${FIRST_USE_PREFIX}ops`
-          : name;
+    const shared = this.tables.labels;
+    this.labelOfName = Int32Array.from(this.names, (name, number) => {
+      const label = shared[number] ?? name;
       if (!known.has(label)) known.set(label, known.size);
       return known.get(label);
     });
