@@ -68,10 +68,13 @@ help:
 demo: $(RUN)
 	$(BIN)/python examples/train_gpt.py --out build/demo
 
+# Tests start hundreds of processes. Where PYTHONDONTWRITEBYTECODE is set, as in many containers, each would compile the package again.
 test: $(DEV)
+	@$(BIN)/python -m compileall -q -j 2 src
 	$(BIN)/python -m pytest -q -n 2 $(PYTEST_ARGS)
 
 quick: $(DEV)
+	@$(BIN)/python -m compileall -q -j 2 src
 	$(BIN)/python -m pytest -q -n 2 $(QUICK) $(PYTEST_ARGS)
 
 # Each interpreter has its own environment in build/, so that .venv stays as it is.
