@@ -240,17 +240,18 @@ class _Collector:
                 waiting.add(name)
         fenced = bool(waiting) and not is_lost
         quiet_s = _QUIET_S if waiting else _QUIET_WITHOUT_MARKS_S
-        looked_at, since = 0, time.monotonic()
+        # Looks are counted, not time: a process that was held up for so long has not looked.
+        most_looks = round(quiet_s / _ROUND_S)
+        looked_at, looks_left = 0, most_looks
         while (streams or is_lost) and os.getpid() == self._pid:
             self._flush()
             new = listener.buffers[looked_at:]
             looked_at += len(new)
-            if new:
-                since = time.monotonic()
+            looks_left = most_looks if new else looks_left - 1
             for buffer in new:
                 marks = walk(buffer)[0].get(MARKER, np.empty(0, LAYOUTS[MARKER]))
                 waiting -= {_text(int(mark["name"])) for mark in marks if mark["source"] == ON_DEVICE}
-            if (fenced and not waiting) or time.monotonic() - since > quiet_s:
+            if (fenced and not waiting) or looks_left < 0:
                 break
             time.sleep(_ROUND_S)
         return len(waiting)

@@ -9,8 +9,8 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._C._profiler import _EventType
+from mindtorch_v2.profiler import _ExperimentalConfig, _utils, profile, record_function
 from mindtorch_v2.profiler import _memory_profiler as memory
-from mindtorch_v2.profiler import _utils, profile, record_function
 
 OPTIONS = {"record_shapes": True, "profile_memory": True, "with_stack": True}
 
@@ -91,6 +91,9 @@ def test_writing_in_place_makes_versions_and_labels_are_passed():
 
 def test_schemas():
     x = torch.ones(1)
+    with profile(experimental_config=_ExperimentalConfig(capture_overload_names=True)) as earlier:
+        torch.cat([x, x], out=torch.empty(2))
+    assert [event.overload_name for event in earlier.events() if event.name == "aten::cat"] == ["out"]
     with profile(**OPTIONS) as prof:
         torch.cat([x, x], axis=0)
         x.add_(x)

@@ -55,7 +55,8 @@ def _schemas(name: str) -> tuple[MatchedSchema, ...]:
     if sum(map(len, _known().values())) != len(observer.op_names):  # ops were declared meanwhile
         _known.cache_clear()
         _of_op.cache_clear()
-    return tuple(schema for op in _known().get(name, ()) for schema in _of_op(op))
+    # Calls with `out=` that were recorded have numbers of their own, with the schema of the plain overload.
+    return tuple(dict.fromkeys(schema for op in _known().get(name, ()) for schema in _of_op(op)))
 
 
 @cache
