@@ -10,7 +10,7 @@ import itertools
 import math
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,10 @@ from .._io.strict_json import dumps
 from ..store.categories import FIRST_USE
 from ..store.store import EventStore, InputInfo
 from ._lines import Piece, Texts, Words, interleaved, lines, merged, number, signed, text, thousandths, where
-from .device_lanes import DeviceLanes
 from .row_details import DetailTexts
+
+if TYPE_CHECKING:
+    from .device_lanes import DeviceLanes
 
 _BLOCK = 1 << 13  # rows; small enough that buffers are reused instead of newly mapped
 # Kineto counts time from the start of a quarter of a year, so that its digits fit into a double.
@@ -77,7 +79,7 @@ class _TraceWriter:
         self._names = [_json(name) for name in store.names]
         # Categories that activity filters leave out of the file, though not out of events().
         self._left_out = frozenset(store.options.get("left_out_of_trace", ()))
-        self.devices = DeviceLanes(store, self._names, self.trace_time, self._left_out) if store.has_driver_rows else None
+        self.devices = self._device_lanes() if store.has_driver_rows else None
         spans = ~store.is_python & (store.kind != observer.MEMORY)
         if self.devices is not None:
             spans[self.devices.all_rows] = False
@@ -95,6 +97,11 @@ class _TraceWriter:
         self._call_stack = store.call_stack if store.options.get("verbose") else None
         self._widths = (len(store.input_infos) + 1, len(store.modules) + 1, len(store.stacks) + 1)
         self._suffixes = Texts(self._suffix, math.prod(self._widths))
+
+    def _device_lanes(self) -> DeviceLanes:
+        from .device_lanes import DeviceLanes  # here, because recordings of the CPU have none, and small ones feel the import
+
+        return DeviceLanes(self.store, self._names, self.trace_time, self._left_out)
 
     def trace_time(self, clock_ns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Clock times as nanoseconds since the trace's base."""

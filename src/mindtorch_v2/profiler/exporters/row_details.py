@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from .._io.strict_json import dumps
@@ -39,6 +38,8 @@ class DetailTexts:
         return picked(self._texts, np.where(details >= 0, details, len(self._texts) - 1))
 
     def _text(self, arguments: str) -> bytes:
+        import orjson  # here, because it takes longer to load than a small trace to write, and recordings have no such rows
+
         kept = {key: value for key, value in orjson.loads(arguments).items() if key not in self._taken}
         return b"".join(b", %s: %s" % (dumps(key).encode(), dumps(value).encode()) for key, value in kept.items())
 
