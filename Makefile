@@ -175,8 +175,10 @@ $(RUN): pyproject.toml $(MADE)
 	$(PIP) install --editable .
 	@touch $@
 
+# The list of files that setuptools leaves in src makes pytest rewrite the assertions of the whole package, in every process.
 $(DEV): pyproject.toml $(MADE)
 	$(PIP) install --editable '.[dev]'
+	@rm -rf src/*.egg-info
 	@sh tools/browser.sh
 	@touch $(RUN) $@
 

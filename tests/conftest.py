@@ -8,10 +8,14 @@ import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
-# How long an example takes depends on what else the machine does.
-settings.register_profile("any_load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes depends on what else the machine does, and which ones there are on nothing: those of every run are
+# the same. Without the constants of the modules that happen to be loaded, which take two seconds to find in each process.
+settings.register_profile("any_load", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_load")
+if hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = lambda: providers._local_constants
 
 os.environ["MTPROF_CACHE"] = "off"  # commands that tests run leave nothing in the user's cache folder
 

@@ -21,7 +21,7 @@ LIBRARIES = {
 }
 """Each library of CANN and its sources; a library may use those above it."""
 
-_FLAGS = ("-std=c11", "-O3", "-g", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread")
+_FLAGS = ("-std=c11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread")
 
 
 def compiler() -> str | None:
