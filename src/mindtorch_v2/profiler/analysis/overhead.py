@@ -41,9 +41,10 @@ class Calibration(NamedTuple):
     `nested` is an op inside of another, for which the tracer of calls need not be switched; `builtin` and `method` are calls of
     builtin functions and of methods of builtin types, `python` those of functions, with rows or hidden inside of the runtime.
     Negative: as `op` or `python`, not measured.
-    `inputs` comes on top of `op` where a call's arguments differ from those of the op's last call, `tensor` for each tensor
-    among them where shapes are recorded together with memory. `cold` is the factor for an event after work that emptied the
-    caches, `spread` that between a typical measurement and a good or bad one. Files of earlier versions have the first four.
+    `inputs` comes on top of `op` where a call's arguments differ from those of the op's first call, `argument` for each of them
+    but one, `tensor` for each tensor among a call's arguments where shapes are recorded together with memory. `cold` is the
+    factor for an event after work that emptied the caches, `spread` that between a typical measurement and a good or bad one.
+    Files of earlier versions have the first four.
     """
 
     op: float
@@ -60,6 +61,7 @@ class Calibration(NamedTuple):
     nested: float = -1.0
     builtin: float = -1.0
     method: float = -1.0
+    argument: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ def _warm_costs(store: EventStore, calibration: Calibration) -> Floats:
     # Not recorded by the recorder, or once in a process.
     by_kind[[observer.MEMORY, observer.KERNEL, observer.COPY, observer.FILL, observer.FIRST_USE]] = 0
     cost: Floats = by_kind[store.kind] + calibration.inputs * rebuilt_inputs(store)
+    if calibration.argument:
+        cost += calibration.argument * rebuilt_arguments(store)
     cost[own_spans(store)] = calibration.op
     if calibration.nested >= 0:
         cost[nested_ops(store)] += calibration.nested - calibration.op
@@ -215,18 +219,26 @@ def _calls_named(store: EventStore, beginning: str) -> NDArray[np.bool_]:
 
 
 def rebuilt_inputs(store: EventStore) -> NDArray[np.bool_]:
-    """Whether an op's arguments differ from those of its last call, or have lists, so that the recorder describes them anew."""
+    """Whether an op's arguments differ from those of its first call, or have tensors in lists, and so are described anew."""
     rows = np.flatnonzero((store.kind == observer.OP) & (store.shapes >= 0))
     rebuilt = np.zeros(len(store), np.bool_)
     if not len(rows):
         return rebuilt
-    listed = np.array([_has_list_or_number(info) for info in store.input_infos], np.bool_)
-    order = rows[np.lexsort((rows, store.name[rows], store.tid[rows]))]
-    again = (store.name[order][1:] == store.name[order][:-1]) & (store.tid[order][1:] == store.tid[order][:-1])
-    same = again & (store.shapes[order][1:] == store.shapes[order][:-1])
-    rebuilt[order] = np.append(True, ~same)
-    rebuilt[rows] |= listed[store.shapes[rows]]
+    always = np.array([_has_tensors_or_number(info) for info in store.input_infos], np.bool_)
+    _, first, of = np.unique(store.name[rows] + store.tid[rows] * len(store.names), return_index=True, return_inverse=True)
+    first_inputs = store.shapes[rows[first]]
+    rebuilt[rows] = always[store.shapes[rows]] | (store.shapes[rows] != first_inputs[of])
+    rebuilt[rows[first]] = True
     return rebuilt
+
+
+def rebuilt_arguments(store: EventStore) -> NDArray[np.int64]:
+    """How many arguments beside the first are described anew for each op."""
+    by_info = np.array([max(len(info.types) - 1, 0) for info in store.input_infos], np.int64)
+    counts = np.zeros(len(store), np.int64)
+    rebuilt = rebuilt_inputs(store)
+    counts[rebuilt] = by_info[store.shapes[rebuilt]]
+    return counts
 
 
 def tensor_inputs(store: EventStore) -> NDArray[np.int64]:
@@ -245,10 +257,10 @@ def _tensors_of(info: InputInfo) -> int:
     )
 
 
-def _has_list_or_number(info: InputInfo) -> bool:
-    """Whether an argument is a list, or a number in place of a tensor."""
+def _has_tensors_or_number(info: InputInfo) -> bool:
+    """Whether an argument is a list of tensors, or a number in place of a tensor."""
     return any(
-        kind.endswith("List") or (kind in ("double", "long int") and dims == () and value is None)
+        kind == "TensorList" or (kind in ("double", "long int") and dims == () and value is None)
         for kind, dims, value in zip(info.types, info.dims, info.concrete, strict=False)
     )
 

@@ -20,6 +20,7 @@ from ..analysis.overhead import (
     hidden_calls,
     method_calls,
     nested_ops,
+    rebuilt_arguments,
     rebuilt_inputs,
     tensor_inputs,
 )
@@ -105,9 +106,15 @@ def nested():
 
 def inputs():
     for _ in range(times):
-        x + x
-        y + y
-        y.sum(dims)
+        y.neg()
+        x.neg()
+        y.exp()
+        x.exp()
+
+def arguments():
+    for _ in range(times):
+        square.addmm(square, square)
+        wide.addmm(square, wide)
 
 def in_place():
     for _ in range(times):
@@ -141,7 +148,7 @@ def _measure(options: Options, *, alone: bool = False) -> Calibration:
         "y": make_tensor(np.ones((2, 3), np.float32)),
         "leaf": make_tensor(np.ones((4,), np.float32)).requires_grad_(),
         "square": make_tensor(np.ones((2, 2), np.float32)),
-        "dims": [0],
+        "wide": make_tensor(np.ones((2, 3), np.float32)),
         "text": "a b",
         "table": {},
         "empty": (),
@@ -167,6 +174,7 @@ def _measure(options: Options, *, alone: bool = False) -> Calibration:
     learn("op", "ops", without_memory)
     if options.captures_arguments:
         learn("inputs", "inputs", without_memory)
+        learn("argument", "arguments", without_memory)
     learn("nested", "nested", without_memory)
     if options.follows_storages:
         learn("tensor", "in_place", options)
@@ -220,6 +228,7 @@ def _counts(store: EventStore, options: Options, modules: int = 0) -> dict[str, 
         "method": method,
         "memory": len(store.mem_time),
         "inputs": int(rebuilt_inputs(store).sum()),
+        "argument": int(rebuilt_arguments(store).sum()),
         "tensor": int(tensor_inputs(store).sum()) if options.follows_storages else 0,
         "module": modules,
     }

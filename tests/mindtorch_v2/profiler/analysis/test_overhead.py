@@ -126,23 +126,28 @@ def test_allocations_and_frees_cost_wherever_they_happen():
     assert overhead.self_ns.tolist() == [500 - 2 - 100, 0]  # the free, after the op, is a row of its own
 
 
-def test_arguments_that_changed_cost_more():
-    def info(*dims, kind="float", value=None):
-        return InputInfo((dims,), (kind,), ((1,),), (value,))
+def test_arguments_unlike_those_of_the_first_call_cost_more():
+    def info(*dims, kind="float", value=None, more=0):
+        return InputInfo((dims, *[()] * more), (kind, *["Scalar"] * more), ((1,), *[()] * more), (value, *[1] * more))
 
-    same, other = info(4), info(8)
+    same, other, wide = info(4), info(8), info(8, more=3)
     listed = info(kind="ScalarList", value=(1, 2))
-    number = info(kind="double")
-    rows = [
-        {"name": name, "start": 100 * at, "end": 100 * at + 50, "inputs": inputs}
-        for at, (name, inputs) in enumerate(
-            [("a", same), ("a", same), ("b", same), ("a", same), ("a", other), ("a", other), ("a", listed), ("a", listed)]
-            + [("c", number), ("c", number)]
-        )
+    tensors, number = info((4,), (4,), kind="TensorList"), info(kind="double")
+    calls = [
+        *(("a", same, True), ("a", same, False), ("b", same, True), ("a", same, False), ("a", other, True), ("a", other, True)),
+        *(("a", same, False), ("a", wide, True), ("view", listed, True), ("view", listed, False), ("view", same, True)),
+        *(("cat", tensors, True), ("cat", tensors, True), ("c", number, True), ("c", number, True)),
     ]
-    store = EventStore.from_rows(rows)
-    assert rebuilt_inputs(store).tolist() == [True, False, True, False, True, False, True, True, True, True]
-    assert estimate(store, COST._replace(inputs=7.0)).total_ns == 10 * 10 + 7 * 7
+    store = EventStore.from_rows(
+        [
+            {"name": name, "start": 100 * at, "end": 100 * at + 50, "inputs": inputs}
+            for at, (name, inputs, _) in enumerate(calls)
+        ]
+    )
+    anew = [anew for _, _, anew in calls]
+    assert rebuilt_inputs(store).tolist() == anew
+    assert estimate(store, COST._replace(inputs=7.0)).total_ns == 10 * len(calls) + 7 * sum(anew)
+    assert estimate(store, COST._replace(argument=7.0)).total_ns == 10 * len(calls) + 7 * 3  # of the wide one, all but one
 
 
 def test_tensors_that_are_noted_cost_by_their_number():
@@ -242,9 +247,9 @@ EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True,
     [
         ({}, set()),
         ({"profile_memory": True}, {"memory"}),
-        ({"record_shapes": True}, {"inputs"}),
+        ({"record_shapes": True}, {"inputs", "argument"}),
         ({"with_modules": True}, {"module"}),
-        (EVERYTHING, {"memory", "inputs", "tensor", "module", "python", "builtin", "method"}),
+        (EVERYTHING, {"memory", "inputs", "argument", "tensor", "module", "python", "builtin", "method"}),
     ],
 )
 def test_what_the_options_record_is_measured_in_bounded_time(options, measured):

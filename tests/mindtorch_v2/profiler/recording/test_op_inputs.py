@@ -51,6 +51,20 @@ def test_factories(call, concrete):
     assert len(event.input_shapes) == len(concrete)
 
 
+LISTS = [[2, 3], (2, 3), torch.Size([2, 3]), [3, 2], [1000, 0], [1000, 0], [2, torch.tensor(3)], [2, 3], [6], [2, 3]]
+
+
+@pytest.mark.parametrize("first", range(len(LISTS)))
+def test_lists_are_recorded_as_each_call_had_them(first):
+    """A list is compared with that of the op's first call, without asking what is in it whether it is equal."""
+    given = LISTS[first:] + LISTS[:first]
+    # Numbers that nobody keeps, so that later ones come to lie where they were.
+    events = recorded(lambda: [torch.zeros([int(str(n)) if type(n) is int else n for n in sizes]) for sizes in given])
+    sizes = [event.concrete_inputs[0] for event in events if event.name == "aten::zeros"]
+    assert sizes == [None if any(map(torch.is_tensor, each)) else list(each) for each in given]
+    assert "aten::eq" not in {event.name for event in events}
+
+
 @pytest.mark.parametrize(
     ("call", "counted"),
     [
