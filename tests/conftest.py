@@ -3,6 +3,7 @@ leaves something that records; what earlier tests of the process used decides no
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -20,6 +21,12 @@ if hasattr(providers, "_get_local_constants"):
 os.environ["MTPROF_CACHE"] = "off"  # commands that tests run leave nothing in the user's cache folder
 
 BACKEND, DRIVER = "mindtorch_v2._backends.npu.backend", "mindtorch_v2._backends.npu.driver"
+
+
+def pytest_collection_finish(session):
+    """What was collected stays until the end: the collector need not go through 24,000 tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
