@@ -10,12 +10,18 @@ import signal
 import sys
 import traceback
 import types
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+
+from ..._dispatch import observer
 from ..config import _ExperimentalConfig
 from ..profiler import ProfilerAction, profile
 from ..results.loaded import LoadedProfile
+from ..session import autograd_profile
+from ..store.store import EventStore
 from . import signals
 
 
@@ -44,8 +50,8 @@ class Session(Protocol):
     def start(self) -> None:
         """Begin, before the script does."""
 
-    def stop(self) -> None:
-        """End, however the script ended."""
+    def stop(self, failed: bool) -> None:
+        """End; `failed`: the script ended by an error."""
 
     @property
     def steps(self) -> int:
@@ -56,8 +62,29 @@ class Session(Protocol):
         """What was recorded; None if that is nothing at all."""
 
 
+def is_better(last: EventStore, whole: EventStore | None, failed: bool) -> bool:
+    """Whether the window that a script ended in is worth more than the last one that it finished, or than none.
+
+    It is if it has as many finished steps, at least one. Of a script that failed it tells most, once it has any event.
+    """
+    begun = _step_rows(last)
+    if failed:
+        return len(last) > begun
+    return begun - 1 >= (1 if whole is None else _step_rows(whole))
+
+
+def _step_rows(store: EventStore) -> int:
+    return int(np.count_nonzero(store.kind == observer.STEP))
+
+
+def mute_schedule() -> None:
+    """Have the profiler not warn of what a schedule does with windows and warm-up: its warnings are for who calls it."""
+    for message in ("Warning: Profiler clears events", "Profiler won't be using warmup"):
+        warnings.filterwarnings("ignore", message, UserWarning)
+
+
 class OwnSession:
-    """The profiler of this package, on all threads.
+    """The profiler of this package, on all threads. With a schedule the recording is its last window, see `is_better`.
 
     `every_step(function)` registers a function to call after each training step; it steps the schedule.
     """
@@ -69,21 +96,35 @@ class OwnSession:
         every_step: Callable[[Callable[[], None]], Handle] | None = None,
     ) -> None:
         config = _ExperimentalConfig(profile_all_threads=True)
-        self.profile = profile(experimental_config=config, schedule=schedule, **options)
+        keep = None if schedule is None else self._keep
+        self.profile = profile(experimental_config=config, schedule=schedule, on_trace_ready=keep, **options)
+        self._whole: autograd_profile.profile | None = None
+        self._is_stopping = False
         self._every_step = every_step
         self._handle: Handle | None = None
 
     def start(self) -> None:
         """Begin to record, or to wait for the schedule."""
         if self._every_step is not None:
+            mute_schedule()
             self._handle = self._every_step(self.profile.step)
         self.profile.start()
 
-    def stop(self) -> None:
-        """End the recording."""
+    def stop(self, failed: bool) -> None:
+        """End the recording, and choose the window that is kept."""
+        self._is_stopping = True
         self.profile.stop()
         if self._handle is not None:
             self._handle.remove()
+        last, whole = self.profile.profiler, self._whole
+        if self._every_step is None or last is None or last is whole:
+            return
+        if not is_better(last.store, None if whole is None else whole.store, failed):
+            self.profile.profiler = whole
+
+    def _keep(self, prof: profile) -> None:
+        if not self._is_stopping:
+            self._whole = prof.profiler
 
     @property
     def steps(self) -> int:
@@ -92,7 +133,7 @@ class OwnSession:
 
     @property
     def recording(self) -> Recording | None:
-        """The profile; None if the schedule never reached its warm-up."""
+        """The profile; None if the schedule recorded no step."""
         return None if self.profile.profiler is None else self.profile
 
 
@@ -168,9 +209,13 @@ def run_recorded(target: Target, session: Session) -> Outcome:
     finally:
         # A second signal must not lose the recording.
         with signals.ignored(signal.SIGINT, signal.SIGTERM):
-            session.stop()
+            session.stop(failed=not _is_fine(error))
             sys.argv, sys.path[:1] = argv, first
     return Outcome(session, error)
+
+
+def _is_fine(error: BaseException | None) -> bool:
+    return error is None or (isinstance(error, SystemExit) and not error.code)
 
 
 def _run_file(path: str) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 from ..results.loaded import LoadedProfile
 from ..results.torch_profiles import from_torch
 from .exit_codes import USAGE, Failure
+from .run_script import is_better, mute_schedule
 
 
 class TorchSession:
-    """torch.profiler of the installed torch, with all its activities; the last window is kept."""
+    """torch.profiler of the installed torch, with all its activities; with a schedule the recording is its last window."""
 
     def __init__(self, options: dict[str, Any], schedule: tuple[int, int, int, int] | None = None) -> None:
         try:
@@ -30,9 +31,11 @@ class TorchSession:
         when: Any = None
         if schedule is not None:
             wait, warmup, active, repeat = schedule
+            mute_schedule()
             when = torch_profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
         self._profile = torch_profiler.profile(schedule=when, on_trace_ready=self._keep, **options)
         self._stepping = True
+        self._whole: LoadedProfile | None = None
 
     def start(self) -> None:
         """Begin to record, or to wait for the schedule."""
@@ -40,10 +43,15 @@ class TorchSession:
             self._step_after(self._optimizer_class)
         self._profile.start()
 
-    def stop(self) -> None:
-        """End the recording, and take over what it has."""
+    def stop(self, failed: bool) -> None:
+        """End the recording, take over what it has, and choose the window that is kept."""
         self._stepping = False
         self._profile.stop()
+        last, whole = self.recording, self._whole
+        if self._optimizer_class is None or last is None or last is whole:
+            return
+        if not is_better(last.store, None if whole is None else whole.store, failed):
+            self.recording = whole
 
     def _step_after(self, optimizer_class: Any) -> None:
         """Have step() of every optimizer that is made from now on step the schedule, once its own range has ended.
@@ -68,6 +76,8 @@ class TorchSession:
 
     def _keep(self, prof: Any) -> None:
         self.recording = from_torch(prof)
+        if self._stepping:
+            self._whole = self.recording
 
     @property
     def steps(self) -> int:

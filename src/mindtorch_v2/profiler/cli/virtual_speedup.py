@@ -153,7 +153,7 @@ class SpeedupSession:
         self._runs = True
         self._began = self._clock()
 
-    def stop(self) -> None:
+    def stop(self, failed: bool) -> None:
         """End, however the script ended."""
         self._runs = False
         if self._kind is not Kind.AS_IS:

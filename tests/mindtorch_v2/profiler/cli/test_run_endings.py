@@ -48,7 +48,8 @@ def no_torch(folder):
         ("1,1,2,1", 0, 5, 3),
         ("2,1,2,1", 2, 0, 4),
         ("2,1,2,1", 2, 7, 4),
-        ("0,1,2,2", 3, 0, 5),
+        ("2,1,2,1", 3, 0, 4),  # what follows the last step is none
+        ("2,1,2,1", 3, 7, 4),
     ],
 )
 def test_a_schedule_that_never_gets_to_recording(tmp_path, schedule, steps, code, needed):
@@ -70,6 +71,28 @@ def test_a_schedule_that_is_cut_short_keeps_what_there_is(tmp_path):
     assert (ended.returncode, ended.stderr) == (0, "mtprof: wrote script.mtp\n")
     counts = {row.key: row.count for row in load(str(tmp_path / "script.mtp")).key_averages()}
     assert counts["aten::linear"] == 1
+
+
+@pytest.mark.parametrize(
+    ("schedule", "steps", "code", "kept"),
+    [
+        ("0,1,2,2", 3, 0, [1, 2]),  # ended in the second warm-up
+        ("1,0,3,0", 5, 0, [1, 2, 3]),  # while it waited
+        ("1,1,3,0", 8, 0, [2, 3, 4]),  # one step after the second warm-up
+        ("1,1,3,0", 9, 0, [2, 3, 4]),
+        ("1,1,3,0", 10, 0, [7, 8, 9]),
+        ("1,1,3,0", 11, 0, [7, 8, 9]),
+        ("1,1,3,0", 8, 7, [7, 8]),  # of a script that failed, what it did last
+    ],
+)
+def test_of_a_repeated_schedule_the_last_window_is_kept_that_is_worth_it(tmp_path, schedule, steps, code, kept):
+    (tmp_path / "script.py").write_text(STEPS)
+    ended = run_mtprof("-q", "--schedule", schedule, "-o", "script.json", "script.py", steps, code, cwd=tmp_path)
+    cold = "mtprof: without warm-up the first step that is recorded may take longer than usual\n"
+    assert (ended.returncode, ended.stderr) == (code, cold * (schedule == "1,0,3,0") + "mtprof: wrote script.json\n")
+    recorded = load(str(tmp_path / "script.json"))
+    assert [int(name.removeprefix("ProfilerStep#")) for name in recorded.store.names if "ProfilerStep" in name] == kept
+    assert {row.key: row.count for row in recorded.key_averages()}["aten::linear"] == min(len(kept), steps - kept[0])
 
 
 @pytest.mark.parametrize("options", [[], ["--all"], ["--schedule", "1,1,2,1"]])

@@ -8,6 +8,7 @@ import importlib.util
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -197,6 +198,8 @@ _COST_NOT_KNOWN = "What PyTorch's profiler costs is not known."
 
 def _session(args: argparse.Namespace, schedule: _Schedule | None) -> run_script.Session:
     """The profiler that the arguments ask for."""
+    if schedule is not None and not schedule.steps[1]:
+        print("mtprof: without warm-up the first step that is recorded may take longer than usual", file=sys.stderr)
     options: dict[str, Any] = {keyword: getattr(args, option) or args.all for option, keyword in RECORD_OPTIONS.items()}
     if args.stack_samples is not None:
         options |= {"with_stack": SAMPLED, "stacks_per_second": args.stack_samples}
@@ -285,7 +288,9 @@ def _schedule(text: str) -> _Schedule:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not four numbers wait,warmup,active,repeat, such as 2,2,10,1") from None
     try:
-        action_at = profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
+        with warnings.catch_warnings():  # `run` says it in its own words
+            warnings.simplefilter("ignore", UserWarning)
+            action_at = profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
     except (ValueError, AssertionError) as error:
         raise argparse.ArgumentTypeError(f"{text!r}, as wait,warmup,active,repeat: {error}") from None
     return _Schedule((wait, warmup, active, repeat), action_at)
