@@ -73,8 +73,8 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "`--stack-samples 1000` records where at most a thousand ops a second were called from and traces no Python call, so "
         "that stacks cost at most a twentieth of the time. With "
         "`--schedule` a step is one `step()` of an optimizer; of several windows the last with the most finished steps is "
-        "written (of a script that fails, the one it ended in). `--listen PORT` serves a page about the run while it lasts, see "
-        "[Operate](../operate.md). The ending of `-o` chooses the format: `.mtp` "
+        "written (of a script that fails, the one it ended in). `--listen PORT` serves a page about the run while it lasts, "
+        "see [Operate](../operate.md). The ending of `-o` chooses the format: `.mtp` "
         "(the saved profile, from which all other commands work), `.json`, `.json.gz` or `.html`.",
         None,
     ),
