@@ -9,9 +9,8 @@ _NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 def get_enum(reduction: str) -> int:
     """The number that ops take for a reduction."""
-    number = _NUMBERS.get(reduction)
-    if number is not None:
-        return number
+    if reduction in _NUMBERS:
+        return _NUMBERS[reduction]
     if reduction == "elementwise_mean":
         warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2)
         return 1
@@ -39,5 +38,4 @@ def chosen(reduction: str, size_average: bool | None, reduce: bool | None) -> in
     """The number of the reduction that a loss function was asked for."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
-    number = _NUMBERS.get(reduction)
-    return get_enum(reduction) if number is None else number
+    return _NUMBERS[reduction] if reduction in _NUMBERS else get_enum(reduction)

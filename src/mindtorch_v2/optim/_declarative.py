@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from .._core.tensor import Tensor
 from .._ops.creation.from_data import tensor
-from ._common import by_dtype, evaluate, value_of, with_grad_mode
+from ._common import by_dtype, evaluate, value_of, with_grad_mode, with_gradients
 from ._extension_helpers import _device_dtype_check_for_fused
 from ._options import check_capturable, check_fused, step_dtype
 from .optimizer import Optimizer, Params
@@ -98,7 +98,7 @@ class DeclarativeOptimizer(Optimizer):
     @with_grad_mode
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have gradients; `closure` computes the loss again, which is then returned."""
-        loss = evaluate(closure)
+        loss = None if closure is None else evaluate(closure)
         for group in self.param_groups:
             self._step_group(group)
         return loss
@@ -110,8 +110,7 @@ class DeclarativeOptimizer(Optimizer):
 
     def _with_grads(self, group: Group) -> tuple[list[Any], list[Any]]:
         """A group's parameters that have gradients, and the gradients."""
-        params = [param for param in group["params"] if param.grad is not None]
-        grads = [param.grad for param in params]
+        params, grads = with_gradients(group["params"])
         if group.get("fused") and self._need_device_dtype_check_for_fused:
             for param in params:
                 _device_dtype_check_for_fused(param)
@@ -142,8 +141,8 @@ class DeclarativeOptimizer(Optimizer):
 
     def _hyperparameters(self, group: Group, params: list[Any], grads: list[Any]) -> Hyperparameters:
         options = Hyperparameters(**group)
-        for name, parts in self._unpacked.items():
-            vars(options).update(zip(parts, group[name], strict=True))
+        for name in self._unpacked:
+            vars(options).update(zip(self._unpacked[name], group[name], strict=True))
         if options.foreach or options.fused:
             options.has_complex = any(param.is_complex() for param in params)
             options.has_sparse_grad = self._refuses_sparse is None and any(grad.is_sparse for grad in grads)

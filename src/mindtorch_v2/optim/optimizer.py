@@ -14,7 +14,8 @@ from .._autograd.grad_mode import no_grad
 from .._autograd.handles import Handle
 from .._core.dtype import float32
 from .._core.tensor import Tensor
-from .._dispatch import observer
+from .._dispatch import entry_globals, observer
+from ._common import GRAD
 from ._extension_helpers import (
     Args,
     DeviceDict,
@@ -150,20 +151,31 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or with `set_to_none=False` set them to zero."""
-        with observer.span(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+        began = observer.now() if entry_globals.observers_active else 0
+        try:
             for group in self.param_groups:
                 for param in group["params"]:
-                    grad = param.grad
+                    plain = param.__class__.grad is GRAD
+                    try:
+                        grad = param._grad if plain else param.grad
+                    except AttributeError:  # a tensor that never required grad
+                        grad = None
                     if grad is None:
                         continue
                     if set_to_none:
-                        param.grad = None
+                        if plain:
+                            param._grad = None
+                        else:
+                            param.grad = None
                         continue
                     if grad.grad_fn is not None:
                         grad.detach_()
                     else:
                         grad.requires_grad_(False)
                     grad.zero_()
+        finally:
+            if began:
+                observer.end_span(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad", began)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs)."""
@@ -292,21 +304,28 @@ def _watched(step: Step) -> Step:
     @functools.wraps(step)
     def run(*args: Any, **kwargs: Any) -> Any:
         self = args[0]
-        with observer.span(f"Optimizer.step#{type(self).__name__}.step"):
-            for hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
-                changed = hook(self, args, kwargs)
-                if changed is None:
-                    continue
-                if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
-                args, kwargs = changed
+        began = observer.now() if entry_globals.observers_active else 0
+        try:
+            if _global_optimizer_pre_hooks or self._optimizer_step_pre_hooks:
+                for hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
+                    changed = hook(self, args, kwargs)
+                    if changed is None:
+                        continue
+                    if not isinstance(changed, tuple) or len(changed) != 2:
+                        raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
+                    args, kwargs = changed
             result = step(*args, **kwargs)
-            if observer.is_active():
+            if entry_globals.observers_active:
                 self._optimizer_step_code()
-            for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
-                hook(self, args, kwargs)
-        for called in list(_after_step.values()):  # another thread may add one: a profile that begins meanwhile
-            called()
+            if _global_optimizer_post_hooks or self._optimizer_step_post_hooks:
+                for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
+                    hook(self, args, kwargs)
+        finally:
+            if began:
+                observer.end_span(f"Optimizer.step#{type(self).__name__}.step", began)
+        if _after_step:
+            for called in list(_after_step.values()):  # another thread may add one: a profile that begins meanwhile
+                called()
         return result
 
     run.hooked = True  # type: ignore[attr-defined]

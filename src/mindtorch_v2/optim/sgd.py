@@ -101,11 +101,12 @@ class SGD(DeclarativeOptimizer):
     @staticmethod
     def _single_tensor(h: Hyperparameters, params: list[Any], grads: list[Any], buffers: list[Any]) -> None:
         lr, momentum, dampening, weight_decay = h.lr, h.momentum, h.dampening, h.weight_decay
+        rate_is_tensor, decay_is_tensor = isinstance(lr, Tensor), isinstance(weight_decay, Tensor)
         for i, param in enumerate(params):
             grad = -grads[i] if h.maximize else grads[i]
-            if not isinstance(weight_decay, Tensor) and weight_decay == 0:
+            if not decay_is_tensor and weight_decay == 0:
                 pass
-            elif isinstance(weight_decay, Tensor) and weight_decay.requires_grad:
+            elif decay_is_tensor and weight_decay.requires_grad:
                 grad = grad.addcmul_(param.clone(), weight_decay)
             else:
                 grad = grad.add(param, alpha=value_of(weight_decay))
@@ -116,10 +117,10 @@ class SGD(DeclarativeOptimizer):
                 else:
                     buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
                 grad = grad.add(buffer, alpha=momentum) if h.nesterov else buffer
-            if isinstance(lr, Tensor) and lr.requires_grad:
+            if rate_is_tensor and lr.requires_grad:
                 param.addcmul_(grad, lr, value=-1)
             else:
-                param.add_(grad, alpha=value_of(-lr))
+                param.add_(grad, alpha=value_of(-lr) if rate_is_tensor else -lr)
 
     @staticmethod
     def _multi_tensor(h: Hyperparameters, params: list[Any], grads: list[Any], buffers: list[Any]) -> None:

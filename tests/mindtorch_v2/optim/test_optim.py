@@ -482,6 +482,31 @@ def test_zero_grad_forgets_or_clears() -> None:
     assert params[0].grad is None
 
 
+def test_a_class_with_a_grad_of_its_own_is_asked_for_it() -> None:
+    class Watched(torch.Tensor):
+        seen: list[str] = []
+
+        @property
+        def grad(self) -> Any:
+            self.seen.append("read")
+            return torch.Tensor.grad.__get__(self)
+
+        @grad.setter
+        def grad(self, value: Any) -> None:
+            self.seen.append("set")
+            torch.Tensor.grad.__set__(self, value)
+
+    param = torch.ones(2).as_subclass(Watched).requires_grad_()
+    bare = torch.ones(2)  # has never had a gradient
+    optimizer = torch.optim.SGD([param, bare], lr=1.0)
+    param.grad = torch.ones(2)
+    Watched.seen.clear()
+    optimizer.step()
+    optimizer.zero_grad()
+    assert param.tolist() == [0, 0] and bare.tolist() == [1, 1]
+    assert set(Watched.seen) == {"read", "set"} and param.grad is None
+
+
 def test_parameters_of_several_dtypes_step_together() -> None:
     params = [start()[0], start(torch.float64)[1]]
     alone = [nn.Parameter(p.detach().clone()) for p in params]

@@ -8,6 +8,7 @@ for what modules and optimizers hold. No tensor is kept alive; that an address i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,17 +158,18 @@ class OptimizerLog:
     def __init__(self, clock: Callable[[], int]) -> None:
         self.notes: list[OptimizerNote] = []
         self.steps: list[tuple[int, int]] = []  # time and number of the note, for every step
-        self._clock = clock
+        # Partials: Python calls are traced where steps are noted, and calling one is no event for the tracer.
+        self._clock, self._id = partial(clock), partial(id)
         self._known: dict[int, int] = {}
 
     def stepped(self, optimizer: Any) -> None:
         """Note a step that has just been made."""
         now = self._clock()
-        number = self._known.get(id(optimizer))
-        if number is None:
-            number = self._known[id(optimizer)] = len(self.notes)
+        ident, known = self._id(optimizer), self._known
+        if ident not in known:
+            known[ident] = len(self.notes)
             self.notes.append(note_optimizer(optimizer, now))
-        self.steps.append((now, number))
+        self.steps += ((now, known[ident]),)
 
     def forget(self, until: int) -> None:
         """Drop the steps up to a time."""
