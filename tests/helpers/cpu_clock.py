@@ -49,11 +49,17 @@ def make_clock() -> Callable[[], int]:
 def cpu_clock() -> Iterator[None]:
     """Inside, recordings that begin have this thread's clock, on every thread, and products run on the one that calls them."""
     clock = make_clock()
-    modules = {entry_globals: "clock", observer: "clock", observed_engine: "clock", record_function: "perf_counter_ns"}
-    before = {module: getattr(module, name) for module, name in modules.items()}
+    places = [
+        (entry_globals, "clock"),
+        (observer, "clock"),
+        (observer, "now"),
+        (observed_engine, "clock"),
+        (record_function, "perf_counter_ns"),
+    ]
+    before = [getattr(module, name) for module, name in places]
     defaults, count = Recorder.__init__.__defaults__, torch.get_num_threads()
     try:
-        for module, name in modules.items():
+        for module, name in places:
             setattr(module, name, clock)
         Recorder.__init__.__defaults__ = (clock,)
         torch.set_num_threads(1)
@@ -61,5 +67,5 @@ def cpu_clock() -> Iterator[None]:
     finally:
         torch.set_num_threads(count)
         Recorder.__init__.__defaults__ = defaults
-        for module, name in modules.items():
-            setattr(module, name, before[module])
+        for (module, name), known in zip(places, before, strict=True):
+            setattr(module, name, known)

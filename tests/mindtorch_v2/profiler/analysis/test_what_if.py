@@ -187,7 +187,7 @@ def test_steps_take_turns_and_the_outcome_is_that_of_the_op(monkeypatch):
 
     session = SpeedupSession("aten::gelu", 2.0, every_step, clock, clock.pass_by)
     session.start()
-    session.stop()  # the ops below are told by hand
+    session.stop(failed=False)  # the ops below are told by hand
     target = observer.op_names.index("aten::gelu")
     for _ in range(30):
         clock.pass_by(40)
