@@ -60,6 +60,11 @@ class MemoryLog:
             self._begin_check = no_longer_alone
             threads.started.append(no_longer_alone)
 
+    def expect_one_thread(self) -> None:
+        """Ask for no thread until stop(): the caller knows that all others wait for it."""
+        self.stop()
+        self._install(_any_thread(self._rows_of_caller(), self._clock, self.ends, self.moves))
+
     def stop(self) -> None:
         """Remove the storage hooks; those that are not there are no error."""
         if self._begin_check is not None:

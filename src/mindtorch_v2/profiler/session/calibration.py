@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._core.cpython import is_only_thread
 from ..._core.tensor import make_tensor
 from ..._dispatch import observer
-from ..analysis.overhead import (
-    Calibration,
-    builtin_calls,
-    hidden_calls,
-    method_calls,
-    nested_ops,
-    rebuilt_arguments,
-    rebuilt_inputs,
-    tensor_inputs,
-)
+from ..analysis.overhead import Calibration
+from ..analysis.recording_costs import hidden_calls, units
 from ..assembly.freeze import freeze
 from ..recording.record_function import record_function
 from ..recording.recorder import Options, Recorder
-from ..store.store import EventStore
 
 _CALLS = 60  # of each kind of work in one round
-_ROUNDS = 9
-_COLD_CALLS = 10  # in each round, each after work that empties the caches
-_COLD_ROUNDS = 7
+_ROUNDS, _REPEATS = 6, 4
 _MOST_COLD = 8.0
 _EVICTED_BYTES = 4 << 20
-_LEAST_NS = 1.0  # of an event: noise larger than the cost must not make it free
+_LEAST_NS = 1.0  # of a unit: noise larger than the cost must not make it free
 
 # The time of other programs on the same core does not count, where the system's clock of a thread is fine enough.
 _clock = time.thread_time_ns if time.get_clock_info("thread_time").resolution <= 1e-6 else perf_counter_ns
@@ -97,12 +85,22 @@ def methods():
 
 def ops():
     for _ in range(times):
-        x + x
         y.neg()
+        y.exp()
 
 def nested():
     for _ in range(times):
-        square @ square
+        square @ square2
+
+def arguments():
+    for _ in range(times):
+        y + z
+        y * z
+
+def numbers():
+    for _ in range(times):
+        y.view(size)
+        y.sum(dims)
 
 def inputs():
     for _ in range(times):
@@ -111,15 +109,31 @@ def inputs():
         y.exp()
         x.exp()
 
-def arguments():
+def inputs_arguments():
     for _ in range(times):
-        square.addmm(square, square)
-        wide.addmm(square, wide)
+        y + z
+        x + x2
+        y * z
+        x * x2
+
+def noted():
+    for _ in range(times):
+        y + 1
+        y * 2
+
+def listed():
+    for _ in range(times):
+        cat(pair)
 
 def in_place():
     for _ in range(times):
-        y.add_(y)
+        y.sin_()
         y.neg_()
+
+def varied():
+    y.neg(); y.exp(); y.sin(); y.abs(); y.sum(); y.mean(); y.t(); y.relu()
+    y.sigmoid(); y + z; y * z; y - z; y.clone(); y.amax(); y.unsqueeze(0); y.floor()
+    y.cos(); y.tanh(); y.square(); y.log1p(); y.sqrt(); y.detach(); y / z; y.ceil()
 
 def scopes():
     for _ in range(times):
@@ -131,8 +145,11 @@ def modules():
         module(x)
 
 def backward():
-    for _ in range(times // 4):
-        (leaf * leaf + leaf).sum().backward()
+    for _ in range(times // 10):
+        value = leaf
+        for _ in range(4):
+            value = (value * leaf + leaf).neg()
+        value.sum().backward()
         leaf.grad = None
 """,
     "<calibration>",
@@ -141,14 +158,21 @@ def backward():
 
 
 def _measure(options: Options, *, alone: bool = False) -> Calibration:
+    from ... import cat
     from ...nn import Identity
 
     work: dict[str, Any] = {
         "x": make_tensor(np.ones((1,), np.float32)),
+        "x2": make_tensor(np.ones((1,), np.float32)),
         "y": make_tensor(np.ones((2, 3), np.float32)),
+        "z": make_tensor(np.ones((2, 3), np.float32)),
         "leaf": make_tensor(np.ones((4,), np.float32)).requires_grad_(),
         "square": make_tensor(np.ones((2, 2), np.float32)),
-        "wide": make_tensor(np.ones((2, 3), np.float32)),
+        "square2": make_tensor(np.ones((2, 2), np.float32)),
+        "pair": [make_tensor(np.ones((2, 3), np.float32)) for _ in range(2)],
+        "cat": cat,
+        "size": (6,),
+        "dims": (0, 1),
         "text": "a b",
         "table": {},
         "empty": (),
@@ -160,10 +184,10 @@ def _measure(options: Options, *, alone: bool = False) -> Calibration:
     known = Calibration(op=0.0, scope=0.0, python=0.0, inside=_clock_cost())
     spreads: list[float] = []
 
-    def learn(name: str, function: str, options: Options) -> None:
+    def learn(unit: str, function: str, options: Options) -> None:
         nonlocal known
-        cost, spread = _cost_of(name, work[function], options, known, alone=alone)
-        known = known._replace(**{name: cost})
+        cost, spread = _cost_of(unit, work[function], options, known, alone=alone)
+        known = known._replace(**{unit: cost})
         spreads.append(spread)
 
     if options.with_stack:
@@ -173,8 +197,12 @@ def _measure(options: Options, *, alone: bool = False) -> Calibration:
     without_memory = options._replace(profile_memory=False)
     learn("op", "ops", without_memory)
     if options.captures_arguments:
-        learn("inputs", "inputs", without_memory)
         learn("argument", "arguments", without_memory)
+        learn("numbers", "numbers", without_memory)
+        learn("inputs", "inputs", without_memory)
+        learn("inputs_argument", "inputs_arguments", without_memory)
+        learn("noted", "noted", without_memory)
+        learn("listed", "listed", without_memory)
     learn("nested", "nested", without_memory)
     if options.follows_storages:
         learn("tensor", "in_place", options)
@@ -184,83 +212,108 @@ def _measure(options: Options, *, alone: bool = False) -> Calibration:
     learn("engine", "backward", options)
     if options.with_modules or options.with_stack:
         learn("module", "modules", options)
-    return known._replace(cold=_cold_factor(work["x"], options, known, alone=alone), spread=float(np.median(spreads)))
+    first, cold = _varied_costs(work["varied"], options, known, alone=alone)
+    return known._replace(first=first, cold=cold, spread=float(np.median(spreads)))
+
+
+class _Round(NamedTuple):
+    """Nanoseconds of work in a recording that has just begun, and of the same work again and again."""
+
+    first: int
+    again: list[int]
+    begun: int  # when the work began for the second time
+    recorder: Recorder
+
+
+def _recorded(work: Callable[[], None], options: Options, *, alone: bool) -> _Round:
+    recorder = Recorder(options)
+    recorder.start()
+    try:
+        if alone:
+            _expect_one_thread(recorder)
+        first = _timed(work)
+        begun = perf_counter_ns()
+        again = [_timed(work) for _ in range(_REPEATS)]
+    finally:
+        recorder.stop()
+    return _Round(first, again, begun, recorder)
+
+
+def _expect_one_thread(recorder: Recorder) -> None:
+    """Have a recording cost what it does where there is one thread: the thread that calibrates waits for nothing."""
+    observer.expect_one_thread(hidden_from_tracer=recorder.options.with_stack, alone=True)
+    if recorder.memory is not None:
+        recorder.memory.expect_one_thread()
 
 
 def _cost_of(
-    name: str, work: Callable[[], None], options: Options, known: Calibration, *, alone: bool = False
+    unit: str, work: Callable[[], None], options: Options, known: Calibration, *, alone: bool = False
 ) -> tuple[float, float]:
-    """Nanoseconds per event of the kind that `name` is, of which `work` has some beside those of `known` cost.
+    """Nanoseconds per unit, of which `work` has some beside units of `known` cost.
 
-    The second figure is how far its rounds were apart: the factor from the median to the upper and lower quartile.
+    Work that a recording has seen before is what is timed: what is done once for an op is `first`. The second figure is how far
+    the rounds were apart: the factor from the median to the upper and lower quartile.
     """
-    off, on = [_timed(work)], []
-    for _ in range(_ROUNDS):
-        recorder = Recorder(options)
-        recorder.start()
-        try:
-            if alone:
-                observer.expect_one_thread(hidden_from_tracer=options.with_stack, alone=True)
-            on.append(_timed(work))
-        finally:
-            recorder.stop()
-        off.append(_timed(work))  # in turns, since a machine's speed changes
-    added = np.array(on) - (np.array(off[1:]) + np.array(off[:-1])) / 2
-    store = freeze(recorder)
-    counts = _counts(store, options, _CALLS if name == "module" else 0)
-    beside = sum(count * getattr(known, kind) for kind, count in counts.items() if kind != name and count)
-    beside += known.python * hidden_calls(store)
-    low, middle, high = (max(float(part), 1.0) for part in np.quantile(added, (0.25, 0.5, 0.75)))
-    return max((middle - beside) / max(counts[name], 1), _LEAST_NS), max(high / middle, middle / low)
+    work()
+    off, on = [], []
+    for _ in range(_ROUNDS):  # in turns, since a machine's speed changes
+        off.append([_timed(work) for _ in range(_REPEATS)])
+        round = _recorded(work, options, alone=alone)
+        on.append(round.again)
+    counts = _counts(round)
+    if unit == "module":  # they need not have rows
+        counts["module"] = _CALLS
+    beside = sum(count * known.of(each) for each, count in counts.items() if each != unit and count)
+    # What disturbs work makes it longer: of both kinds the calmer half is compared.
+    added = _calm(on) - _calm(off)
+    apart = np.quantile(np.median(on, 1) - np.median(off, 1), (0.25, 0.5, 0.75))
+    low, middle, high = (max(float(part), 1.0) for part in apart)
+    return max((added - beside) / max(counts[unit], 1), _LEAST_NS), max(high / middle, middle / low)
 
 
-def _counts(store: EventStore, options: Options, modules: int = 0) -> dict[str, int]:
-    """How many events of each kind a recording has; calls of modules, which need not have rows, are given."""
-    kinds = np.bincount(store.kind, minlength=observer.KIND_COUNT)
-    nested, builtin, method = (int(which(store).sum()) for which in (nested_ops, builtin_calls, method_calls))
-    return {
-        "op": int(kinds[observer.OP]) - nested,
-        "nested": nested,
-        "engine": int(kinds[observer.ENGINE] + kinds[observer.BACKWARD]),
-        "scope": int(kinds[observer.SCOPE]),
-        "python": int(kinds[observer.PYTHON]) - builtin - method,
-        "builtin": builtin,
-        "method": method,
-        "memory": len(store.mem_time),
-        "inputs": int(rebuilt_inputs(store).sum()),
-        "argument": int(rebuilt_arguments(store).sum()),
-        "tensor": int(tensor_inputs(store).sum()) if options.follows_storages else 0,
-        "module": modules,
-    }
+def _calm(times: Sequence[int] | Sequence[Sequence[int]]) -> float:
+    """The lower quartile."""
+    return float(np.quantile(times, 0.25))
 
 
-def _cold_factor(x: Any, options: Options, known: Calibration, *, alone: bool = False) -> float:
-    """How many times as much an op costs the recorder right after work that emptied the caches."""
+def _counts(round: _Round) -> dict[str, float]:
+    """How many units of each kind the work has when it is done again; calls without rows are those of the first time, too."""
+    store = freeze(round.recorder)
+    again = store.start >= round.begun
+    counts = {unit: float(rows[again].sum()) / _REPEATS for unit, rows in units(store).items()}
+    counts["python"] += hidden_calls(store) / (_REPEATS + 1)
+    counts["memory"] = float((store.mem_time >= round.begun).sum()) / _REPEATS
+    return counts
+
+
+def _varied_costs(
+    work: Callable[[], None], options: Options, known: Calibration, *, alone: bool = False
+) -> tuple[float, float]:
+    """What an op costs when a recording has it for the first time, and the factor for ops that ran long ago."""
     buffer = np.ones(_EVICTED_BYTES // 4, np.float32)
-    added = []
-    for _ in range(_COLD_ROUNDS):
-        off = _cold_calls(x, buffer)
+
+    def cold() -> int:
+        np.negative(buffer, buffer)
+        return _timed(work)
+
+    firsts, off, on = [], [], []
+    for _ in range(_ROUNDS):
+        round = _recorded(work, options, alone=alone)
+        firsts.append(round.first - np.median(round.again))
+        off.append([cold() for _ in range(_REPEATS)])
         recorder = Recorder(options)
         recorder.start()
         try:
             if alone:
-                observer.expect_one_thread(hidden_from_tracer=options.with_stack, alone=True)
-            added.append(_cold_calls(x, buffer) - off)
+                _expect_one_thread(recorder)
+            work()
+            on.append([cold() for _ in range(_REPEATS)])
         finally:
             recorder.stop()
-    counts = _counts(freeze(recorder), options)
-    warm = sum(counts[kind] * getattr(known, kind) for kind in counts) / _COLD_CALLS
-    return float(np.clip(np.median(added) / max(warm, 1.0), 1.0, _MOST_COLD))
-
-
-def _cold_calls(x: Any, buffer: NDArray[np.float32]) -> float:
-    times = []
-    for _ in range(_COLD_CALLS):
-        np.negative(buffer, buffer)
-        begin = perf_counter_ns()
-        x + x
-        times.append(perf_counter_ns() - begin)
-    return float(np.median(times))
+    counts = _counts(round)
+    warm = sum(count * known.of(unit) for unit, count in counts.items())
+    first = float(np.median(firsts)) / (counts["op"] + counts["nested"])
+    return max(first, _LEAST_NS), float(np.clip((_calm(on) - _calm(off)) / max(warm, 1.0), 1.0, _MOST_COLD))
 
 
 def _timed(work: Callable[[], None]) -> int:

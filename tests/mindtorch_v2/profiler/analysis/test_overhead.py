@@ -11,7 +11,8 @@ import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load, profile
 from mindtorch_v2.profiler.analysis.findings import duration
-from mindtorch_v2.profiler.analysis.overhead import Calibration, calibration_of, estimate, rebuilt_inputs
+from mindtorch_v2.profiler.analysis.overhead import Calibration, calibration_of, estimate
+from mindtorch_v2.profiler.analysis.recording_costs import units
 from mindtorch_v2.profiler.recording.recorder import Options
 from mindtorch_v2.profiler.session import calibration
 from mindtorch_v2.profiler.store.store import EventStore, InputInfo
@@ -110,12 +111,16 @@ def test_a_range_of_the_runtimes_own_costs_what_an_op_does():
     assert estimate(EventStore.from_rows(rows), COST).total_ns == 2 * COST.scope + 2 * COST.op
 
 
-def test_an_event_after_long_work_costs_more():
-    short = costs(rows=[{"name": "op", "start": 0, "end": 1_000}], cold=5.0)
-    long = costs(rows=[{"name": "op", "start": 0, "end": 1_000_000}], cold=5.0)
-    between = costs(rows=[{"name": "op", "start": 0, "end": 15_000}], cold=5.0)
-    assert (short.total_ns, long.total_ns) == (10, 50)
-    assert 10 < between.total_ns < 50
+def test_an_event_costs_more_the_longer_ago_the_last_of_its_name_was():
+    def total(period, kind=observer.OP, names=("a", "b")):
+        rows = [{"name": names[at % 2], "start": at * period, "end": at * period + 1, "kind": kind} for at in range(4)]
+        return costs(rows=rows, cold=5.0).total_ns
+
+    first, warm, cold = 2 * 50, 2 * 10, 2 * 50  # the first of each name, and the second
+    assert (total(500), total(1_000_000)) == (first + warm, first + cold)
+    assert first + warm < total(5_000) < first + cold
+    # The same code records all Python calls.
+    assert total(500, observer.PYTHON) == (50 + 3 * 10) / 2
 
 
 def test_allocations_and_frees_cost_wherever_they_happen():
@@ -126,28 +131,36 @@ def test_allocations_and_frees_cost_wherever_they_happen():
     assert overhead.self_ns.tolist() == [500 - 2 - 100, 0]  # the free, after the op, is a row of its own
 
 
-def test_arguments_unlike_those_of_the_first_call_cost_more():
-    def info(*dims, kind="float", value=None, more=0):
-        return InputInfo((dims, *[()] * more), (kind, *["Scalar"] * more), ((1,), *[()] * more), (value, *[1] * more))
+def test_arguments_cost_by_what_they_are_and_whether_the_first_call_had_them():
+    def info(*kinds, dims=(4,)):
+        values = {"Scalar": 1, "ScalarList": (1, 2)}
+        shapes = [{"TensorList": (dims, dims), "float": dims}.get(kind, ()) for kind in kinds]
+        return InputInfo(tuple(shapes), kinds, ((),) * len(kinds), tuple(map(values.get, kinds)))
 
-    same, other, wide = info(4), info(8), info(8, more=3)
-    listed = info(kind="ScalarList", value=(1, 2))
-    tensors, number = info((4,), (4,), kind="TensorList"), info(kind="double")
+    one, other = info("float", "Scalar"), info("float", "Scalar", dims=(8,))
+    three, three_others = info("float", "float", "float"), info("float", "float", "float", dims=(8,))
     calls = [
-        *(("a", same, True), ("a", same, False), ("b", same, True), ("a", same, False), ("a", other, True), ("a", other, True)),
-        *(("a", same, False), ("a", wide, True), ("view", listed, True), ("view", listed, False), ("view", same, True)),
-        *(("cat", tensors, True), ("cat", tensors, True), ("c", number, True), ("c", number, True)),
+        ("neg", one, {"first": 1, "tensor": 1}),
+        ("neg", one, {"tensor": 1}),
+        ("neg", other, {"inputs": 1, "tensor": 1}),
+        ("neg", one, {"tensor": 1}),
+        ("addmm", three, {"first": 1, "argument": 2, "tensor": 3}),
+        ("addmm", three_others, {"argument": 2, "inputs": 1, "inputs_argument": 2, "tensor": 3}),
+        ("sum", info("float", "ScalarList"), {"first": 1, "numbers": 1, "tensor": 1}),
+        ("cat", info("TensorList", "Scalar"), {"first": 1, "listed": 2, "tensor": 2}),
+        ("cat", info("TensorList", "Scalar"), {"listed": 2, "tensor": 2}),
+        ("add", info("float", "double"), {"first": 1, "noted": 1, "tensor": 2}),
     ]
-    store = EventStore.from_rows(
-        [
-            {"name": name, "start": 100 * at, "end": 100 * at + 50, "inputs": inputs}
-            for at, (name, inputs, _) in enumerate(calls)
-        ]
-    )
-    anew = [anew for _, _, anew in calls]
-    assert rebuilt_inputs(store).tolist() == anew
-    assert estimate(store, COST._replace(inputs=7.0)).total_ns == 10 * len(calls) + 7 * sum(anew)
-    assert estimate(store, COST._replace(argument=7.0)).total_ns == 10 * len(calls) + 7 * 3  # of the wide one, all but one
+    rows = [{"name": name, "start": 9 * at, "end": 9 * at + 5, "inputs": inputs} for at, (name, inputs, _) in enumerate(calls)]
+    store = EventStore.from_rows(rows)
+    counted = {unit: counts.tolist() for unit, counts in units(store).items()}
+    plain = {"op", "nested", "scope", "engine", "module", "python", "builtin", "method"}
+    for row, (name, _, wanted) in enumerate(calls):
+        found = {unit: counts[row] for unit, counts in counted.items() if counts[row] and unit not in plain}
+        assert found == wanted, (row, name)
+    for unit in counted.keys() - plain:
+        total = sum(wanted.get(unit, 0) for _, _, wanted in calls)
+        assert estimate(store, COST._replace(**{unit: 7.0})).total_ns == 10 * len(calls) + 7 * total
 
 
 def test_tensors_that_are_noted_cost_by_their_number():
@@ -222,23 +235,26 @@ def test_a_recording_of_an_earlier_version_has_four_costs():
     assert known.spread == 2.0  # nothing is known of how well they were measured
 
 
-def test_the_cost_of_a_round_is_the_median_difference_without_what_is_known(monkeypatch):
-    """Rounds of 5 us that recording makes 6 us; one is disturbed, and of the rest 2 us are for the ops beside the kind."""
-    times = iter([5_000, *([11_000, 5_000] * 4), 90_000, 5_000, *([11_000, 5_000] * 4)])
-    monkeypatch.setattr(calibration, "_timed", lambda work: work() or next(times))
-    monkeypatch.setattr(calibration, "_counts", lambda store, options, modules: {"op": 2, "engine": 4})
+def test_the_cost_of_a_unit_is_what_calm_work_takes_longer_without_what_is_known(monkeypatch):
+    """Work of 5 us that recording makes 6 us longer; the first time takes more, and some is disturbed."""
+    off, first, on = [5_000] * calibration._REPEATS, 90_000, [40_000] + [11_000] * (calibration._REPEATS - 1)
+    times = iter([*off, first, *on] * calibration._ROUNDS)
+    monkeypatch.setattr(calibration, "_timed", lambda work: next(times))
+    monkeypatch.setattr(calibration, "_counts", lambda round: {"op": 2, "engine": 4})
     cost, spread = calibration._cost_of("engine", lambda: None, Options(), COST._replace(op=1000.0))
     assert (cost, spread) == ((6_000 - 2 * 1000) / 4, 1.0)
 
 
 def test_noise_larger_than_the_cost_does_not_make_it_free_or_negative(monkeypatch):
-    times = iter([5_000, 4_000] * 20)
-    monkeypatch.setattr(calibration, "_timed", lambda work: work() or next(times))
-    monkeypatch.setattr(calibration, "_counts", lambda store, options, modules: {"op": 2})
+    off, first, on = [5_000] * calibration._REPEATS, 9_000, [4_000] * calibration._REPEATS
+    times = iter([*off, first, *on] * calibration._ROUNDS)
+    monkeypatch.setattr(calibration, "_timed", lambda work: next(times))
+    monkeypatch.setattr(calibration, "_counts", lambda round: {"op": 2})
     cost, spread = calibration._cost_of("op", lambda: None, Options(), COST)
     assert cost == 1.0 and 1.0 <= spread < float("inf")
 
 
+INPUTS = {"inputs", "inputs_argument", "argument", "numbers", "noted", "listed"}
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_modules": True}
 
 
@@ -247,15 +263,15 @@ EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True,
     [
         ({}, set()),
         ({"profile_memory": True}, {"memory"}),
-        ({"record_shapes": True}, {"inputs", "argument"}),
+        ({"record_shapes": True}, INPUTS),
         ({"with_modules": True}, {"module"}),
-        (EVERYTHING, {"memory", "inputs", "argument", "tensor", "module", "python", "builtin", "method"}),
+        (EVERYTHING, {*INPUTS, "memory", "tensor", "module", "python", "builtin", "method"}),
     ],
 )
 def test_what_the_options_record_is_measured_in_bounded_time(options, measured):
     begun = time.thread_time_ns()
     known = calibration.calibrate(Options(**options))
     costs = {name: value for name, value in known._asdict().items() if name not in ("inside", "cold", "spread")}
-    assert {name for name, value in costs.items() if value > 0} == measured | {"op", "nested", "scope", "engine"}
+    assert {name for name, value in costs.items() if value > 0} == measured | {"op", "nested", "scope", "engine", "first"}
     assert 1.0 <= known.cold <= 8.0 and known.spread >= 1.0
     assert time.thread_time_ns() - begun < 2e9

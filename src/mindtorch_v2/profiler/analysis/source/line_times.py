@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ...._dispatch import observer
 from ...store import tree
 from ...store.store import EventStore
-from ..overhead import OWN_SPANS, calibration_of, estimate
+from ..overhead import calibration_of, estimate
+from ..recording_costs import OWN_SPANS
 from .code import source_of
 from .places import Frame, is_framework, is_users, parsed, user_frame
 
