@@ -1,12 +1,13 @@
 """Compares what `prof.overhead()` says with the truth: the time of a program recorded less that of it not recorded.
 
-    python benchmarks/overhead_truth.py [--rounds 41] [--repeats 4] [--quick] [--other]
+    python benchmarks/overhead_truth.py [--rounds 21] [--repeats 4] [--quick] [--other] [--steps]
 
-Five programs times six sets of options; --other: four more, which nobody looked at when the constants of the range were chosen,
-while the five were. A run alternates the program unrecorded and recorded, in CPU time of its thread, and takes the median
-difference. Its 99 % interval tells how well the truth itself is known: a case counts as inside if that and the range of the
-estimate meet, strictly if the median itself lies in the range, and as unresolved, beside the others, if the interval is wider
-than the range. Takes about eight minutes; --quick one. The exit status is 1 if fewer than 95 % of the resolved ones are inside.
+Five programs, each run ten times, times six sets of options; --other: four more. Takes turns with the program unrecorded and
+recorded, in CPU time of its thread, and takes the median difference. Its 99 % interval tells how well the truth itself is
+known: a case counts as inside if that and the range of the estimate meet, strictly if the median itself lies in the range,
+and as unresolved, beside the others, if the interval is wider than the range. --steps: what is compared with the truth is a
+recording in which each run is a step, by a schedule that leaves ten unrecorded before. Takes about eight minutes; --quick one.
+The exit status is 1 if fewer than 95 % of the resolved ones are inside.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
-from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler import profile, schedule
 
 F = nn.functional
 Run = Callable[[], None]
@@ -202,12 +203,14 @@ OTHER_PROGRAMS: dict[str, Callable[[], Run]] = {
 class Case(NamedTuple):
     """One run of a program with some options, times in nanoseconds; the truth with its own interval."""
 
+    unrecorded: float
     truth: float
     truth_low: float
     truth_high: float
     estimate: float
     low: float
     high: float
+    is_measured: bool
 
     @property
     def inside(self) -> bool:
@@ -222,6 +225,16 @@ class Case(NamedTuple):
         """Whether the truth is known better than the estimate says."""
         return self.truth_high - self.truth_low < self.high - self.low
 
+    @property
+    def within_tenth(self) -> bool:
+        """Whether the estimate is the truth within 10 %."""
+        return abs(self.estimate - self.truth) <= 0.1 * abs(self.truth)
+
+    @property
+    def time_within_tenth(self) -> bool:
+        """Whether the recorded time less the estimate is the time without recording within 10 %."""
+        return abs(self.estimate - self.truth) <= 0.1 * self.unrecorded
+
 
 def _timed(run: Run) -> int:
     begin = time.thread_time_ns()
@@ -229,7 +242,25 @@ def _timed(run: Run) -> int:
     return time.thread_time_ns() - begin
 
 
-def measure(run: Run, options: dict[str, bool], rounds: int) -> Case:
+_STEPS = 10
+
+
+def _in_steps(run: Run, options: dict[str, bool]) -> Any:
+    with profile(schedule=schedule(wait=_STEPS, warmup=1, active=_STEPS, repeat=1), **options) as recorded:
+        for _ in range(2 * _STEPS + 2):
+            run()
+            recorded.step()
+    return recorded
+
+
+def measure(run: Run, options: dict[str, bool], rounds: int, *, in_steps: bool = False) -> Case:
+    """The cost of recording ten runs, truth and estimate; `in_steps`: of recordings in which each run is a step."""
+    step = run
+
+    def run() -> None:
+        for _ in range(_STEPS):
+            step()
+
     run()
     with profile(**options):
         run()
@@ -244,30 +275,36 @@ def measure(run: Run, options: dict[str, bool], rounds: int) -> Case:
     # The interval of a median from the ranks of the differences.
     reach = int(np.ceil(1.29 * np.sqrt(rounds)))
     low, high = max(0, rounds // 2 - reach), min(rounds - 1, rounds // 2 + reach)
-    cost = recorded.overhead()
-    return Case(float(np.median(ranked)), float(ranked[low]), float(ranked[high]), cost.total_ns, cost.low_ns, cost.high_ns)
+    cost = (_in_steps(step, options) if in_steps else recorded).overhead()
+    truth = (float(np.median(off)), float(np.median(ranked)), float(ranked[low]), float(ranked[high]))
+    return Case(*truth, cost.total_ns, cost.low_ns, cost.high_ns, bool(cost.measured_on))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=41, help="pairs of runs in each case")
+    parser.add_argument("--rounds", type=int, default=21, help="pairs of runs in each case")
     parser.add_argument("--repeats", type=int, default=4, help="times that every case is measured anew")
     parser.add_argument("--quick", action="store_true", help="9 rounds, once")
     parser.add_argument("--other", action="store_true", help="the programs that the constants were not chosen by")
+    parser.add_argument("--steps", action="store_true", help="estimates from recordings with unrecorded steps before")
     args = parser.parse_args()
     rounds, repeats = (9, 1) if args.quick else (args.rounds, args.repeats)
-    print(f"{'program':15} {'options':11} {'truth':>9} {'(interval)':>21} {'estimate':>9} {'low':>9} {'high':>9}  inside (us)")
+    print(
+        f"{'program':16} {'options':11} {'without':>9} {'truth':>9} {'(interval)':>21} {'estimate':>9} {'low':>9} {'high':>9}  "
+        "inside (us)"
+    )
     cases = []
     for _ in range(repeats):
         for program, make in (OTHER_PROGRAMS if args.other else PROGRAMS).items():
             run = make()
             for name, options in OPTIONS.items():
-                case = measure(run, options, rounds)
+                case = measure(run, options, rounds, in_steps=args.steps)
                 cases.append(case)
-                truth, truth_low, truth_high, estimate, low, high = (part / 1e3 for part in case)
+                without, truth, truth_low, truth_high, estimate, low, high = (part / 1e3 for part in case[:7])
                 print(
-                    f"{program:15} {name:11} {truth:9.0f} {truth_low:10.0f} {truth_high:10.0f} {estimate:9.0f} {low:9.0f} "
-                    f"{high:9.0f}  {'yes' if case.inside else 'NO'}{'' if case.resolved else ' (unresolved)'}",
+                    f"{program:16} {name:11} {without:9.0f} {truth:9.0f} {truth_low:10.0f} {truth_high:10.0f} {estimate:9.0f} "
+                    f"{low:9.0f} {high:9.0f}  {'yes' if case.inside else 'NO'}{'' if case.resolved else ' (unresolved)'}"
+                    f"{' (measured)' if case.is_measured else ''}",
                     flush=True,
                 )
     resolved = [case for case in cases if case.resolved]
@@ -278,8 +315,10 @@ def main() -> int:
         f"{inside} of {len(resolved)} inside their range ({inside / max(len(resolved), 1):.1%}); "
         f"strictly {sum(case.strictly for case in resolved)}, and {sum(case.strictly for case in cases)} of all {len(cases)}; "
         f"{len(cases) - len(resolved)} unresolved, {sum(case.inside for case in cases if not case.resolved)} of them inside; "
-        f"high / low {width:.1f} in the median; estimates off by {np.median(errors):.0%} in the median, "
-        f"{sum(error <= 0.1 for error in errors)} of {len(errors)} by at most 10 %"
+        f"high / low {width:.1f} in the median; resolved estimates off by {np.median(errors):.0%} in the median, "
+        f"{sum(case.within_tenth for case in resolved)} of {len(resolved)} by at most 10 %; times without recording off by "
+        f"at most 10 % in {sum(case.time_within_tenth for case in cases)} of {len(cases)}; "
+        f"{sum(case.is_measured for case in cases)} measured"
     )
     return 0 if resolved and inside >= 0.95 * len(resolved) else 1
 

@@ -46,6 +46,7 @@ from .session.schedule import TRANSITIONS, ProfilerAction, Schedule, record_alwa
 from .session.stats import _ProfilerStats
 from .session.step_counter import KinetoStepTracker
 from .session.turns import Turns, in_turn
+from .session.unrecorded_steps import UnrecordedSteps
 from .store.memory_profile import MemoryBlocks
 from .store.store import EventStore
 from .views.event_list import EventList
@@ -112,6 +113,7 @@ class _KinetoProfile(ResultsMixin):
         self.preset_metadata: dict[str, str] = {}
         self._metadata: dict[str, str] = {}
         self._turns = Turns()
+        self._unrecorded_steps = UnrecordedSteps()
         # The last window as the execution trace observer saw it.
         self._observed: ObservedWindow | None = None
         # Drains the recorder while it records; None if rows stay with it until the end.
@@ -173,6 +175,7 @@ class _KinetoProfile(ResultsMixin):
         try:
             if trace_observer is not None:
                 trace_observer.start()
+            profiler.unrecorded_steps = self._unrecorded_steps.durations()
             profiler._start_trace(getattr(self, "step_num", 0))
         except BaseException:
             if trace_observer is not None:
@@ -533,6 +536,7 @@ class profile(_KinetoProfile):
         return action
 
     def _open_step(self) -> None:
+        self._unrecorded_steps.begin(is_first=self.step_num == 0)
         if self.record_steps and observer.is_active():
             scope = step_function(f"{PROFILER_STEP_NAME}#{self.step_num}")
             scope.__enter__()
@@ -542,6 +546,7 @@ class profile(_KinetoProfile):
         scope, self.step_rec_fn = self.step_rec_fn, None
         if scope is not None:
             scope.__exit__(None, None, None)
+        self._unrecorded_steps.end()
 
     @property
     def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]:

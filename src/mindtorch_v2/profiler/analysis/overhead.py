@@ -1,7 +1,12 @@
-"""Estimates what recording itself cost, as a figure and as a range, and times without that cost."""
+"""What recording itself cost, as a figure and as a range, and times without that cost.
+
+Where a schedule leaves steps of the program unrecorded, the cost is measured: how much longer recorded steps took. Elsewhere it
+is estimated: what the recording consists of, times what that costs on this machine.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,6 +17,7 @@ from numpy.typing import NDArray
 from ..._dispatch import observer
 from ..store import tree
 from ..store.store import EventStore
+from . import steps
 from .findings import duration
 from .recording_costs import hidden_calls, units
 
@@ -25,6 +31,11 @@ WARM_NS, COLD_NS = 1.5e3, 50e3
 # benchmarks/overhead_truth.py measures how often the truth lies in it.
 _COLDNESS_ERROR = 0.3
 _COST_FACTOR = 1.5
+# Fewer steps without recording tell too little of how long one takes.
+_FEWEST_STEPS = 3
+
+# The option of a store that has the nanoseconds of steps before the recording that were not recorded.
+UNRECORDED_STEPS = "unrecorded_steps"
 
 # What is said in table, report and `mtprof run` above that.
 LARGE = (
@@ -70,12 +81,13 @@ class Calibration(NamedTuple):
 
 @dataclass(frozen=True)
 class Overhead:
-    """The recorder's share of a recording, estimated as events times the cost of one.
+    """The recorder's share of a recording.
 
     The true cost is the time of the program recorded less that of the program not recorded. low_ns to high_ns is meant to
     contain it in 19 of 20 recordings (benchmarks/overhead_truth.py measures how often it does); total_ns is the likeliest.
-    duration_ns and self_ns are the recording's columns without the cost of the events in them, and without the compilation
-    of ops at their first use.
+    `measured_on` is the number of steps without recording that recorded ones were compared with, 0 where the cost is estimated
+    as events times the cost of one. duration_ns and self_ns are the recording's columns without the cost of the events in
+    them, and without the compilation of ops at their first use.
     """
 
     calibration: Calibration
@@ -86,6 +98,7 @@ class Overhead:
     covered_ns: int
     duration_ns: NDArray[np.int64]
     self_ns: NDArray[np.int64]
+    measured_on: int = 0
 
     @property
     def share(self) -> float:
@@ -107,6 +120,8 @@ class Overhead:
             f"Profiler overhead: about {duration(self.total_ns)} ({duration(self.low_ns)} to {duration(self.high_ns)}) in "
             f"{self.events:,} events ({self.per_event_ns:.0f} ns each), {self.share:.1%} of the recorded time"
         )
+        if self.measured_on:
+            text += f", measured against {self.measured_on} steps without recording"
         return f"{text}. {LARGE}" if self.is_large else text
 
 
@@ -121,23 +136,73 @@ def calibration_of(store: EventStore) -> Calibration | None:
     return Calibration(**{name: float(value) for name, value in known.items()})
 
 
+class _Cost(NamedTuple):
+    """Nanoseconds: the likeliest and the range."""
+
+    likely: float
+    low: float
+    high: float
+
+
 def estimate(store: EventStore, calibration: Calibration) -> Overhead:
-    """The overhead in a recording whose events cost what the calibration says."""
+    """The overhead in a recording whose events cost what the calibration says, or what unrecorded steps say."""
     warm = _warm_costs(store, calibration)
     cold = _coldness(store)
     factor = _COST_FACTOR * max(1.0, calibration.spread)
-    duration_ns, self_ns = _corrected(store, calibration, warm)
+    cost = _Cost(
+        _total(store, calibration, warm, cold),
+        _total(store, calibration, warm, np.maximum(cold - _COLDNESS_ERROR, 0.0)) / factor,
+        _total(store, calibration, warm, np.minimum(cold + _COLDNESS_ERROR, 1.0)) * factor,
+    )
+    measured, measured_on, scale = measure(store), 0, 1.0
+    if measured is not None and measured.likely > 0 and measured.high - measured.low < cost.high - cost.low:
+        # Shared out over events as the estimate has it.
+        scale, measured_on = measured.likely / _total(store, calibration, warm, np.zeros(len(store))), len(unrecorded(store))
+        cost = measured
+    duration_ns, self_ns = _corrected(store, calibration, warm, scale)
     roots = (store.parent < 0) & (store.device_type == 0)
     return Overhead(
         calibration,
         int((warm > 0).sum()),
-        round(_total(store, calibration, warm, cold)),
-        round(_total(store, calibration, warm, np.maximum(cold - _COLDNESS_ERROR, 0.0)) / factor),
-        round(_total(store, calibration, warm, np.minimum(cold + _COLDNESS_ERROR, 1.0)) * factor),
+        round(cost.likely),
+        round(cost.low),
+        round(cost.high),
         int(store.duration[roots].sum()),
         duration_ns,
         self_ns,
+        measured_on,
     )
+
+
+def unrecorded(store: EventStore) -> list[int]:
+    """Nanoseconds of each step that ran before the recording without being recorded, as far as they were noted."""
+    return list(store.options.get(UNRECORDED_STEPS, ()))
+
+
+def measure(store: EventStore) -> _Cost | None:
+    """How much longer the recorded steps took than unrecorded ones; None where there are too few of either.
+
+    The first recorded step, in which much is done for the first time, counts for itself, the others by their median.
+    """
+    without, recorded = unrecorded(store), steps.marked_steps(store)
+    if len(without) < _FEWEST_STEPS or recorded is None:
+        return None
+    first, *others = recorded.duration.tolist()
+    step, rest = _median(without), _median(others or [first])
+
+    def added(rest: float, step: float) -> float:
+        total: float = first - step + (rest - step) * len(others)
+        return total
+
+    return _Cost(added(rest.likely, step.likely), max(added(rest.low, step.high), 0.0), added(rest.high, step.low))
+
+
+def _median(values: list[int]) -> _Cost:
+    """The median and, by the ranks of the values, an interval that has that of all such values in 19 of 20 cases."""
+    ranked = sorted(values)
+    middle, reach = len(ranked) // 2, math.ceil(0.98 * math.sqrt(len(ranked)))
+    low, high = ranked[max(middle - reach, 0)], ranked[min(middle + reach, len(ranked) - 1)]
+    return _Cost(float(np.median(ranked)), low, high)
 
 
 def _total(store: EventStore, calibration: Calibration, warm: Floats, cold: Floats) -> float:
@@ -148,11 +213,15 @@ def _total(store: EventStore, calibration: Calibration, warm: Floats, cold: Floa
     return float((warm * factor).sum()) + between * mean
 
 
-def _corrected(store: EventStore, calibration: Calibration, warm: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Durations and self times without first uses and the least that the events in them cost: too little is taken away, rather
-    than work."""
-    cost = np.rint(warm).astype(np.int64)
-    each = np.full(len(store.mem_time), round(calibration.memory), np.int64)
+def _corrected(
+    store: EventStore, calibration: Calibration, warm: Floats, scale: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Durations and self times without first uses and the cost of the events in them.
+
+    Where that is estimated, it is the least that they cost: too little is taken away, rather than work.
+    """
+    cost = np.rint(warm * scale).astype(np.int64)
+    each = np.full(len(store.mem_time), round(calibration.memory * scale), np.int64)
     between = tree.sums(store.mem_event, each, len(store)) + np.where(store.is_first_use, store.self_ns, 0)
     inside = np.minimum(cost, round(calibration.inside)) + between
     # A row's duration includes the whole cost of every event below it, and the inside part of its own.

@@ -34,15 +34,10 @@ def steps(store: EventStore) -> Steps:
     if not len(store):
         nothing = np.empty(0, np.int64)
         return Steps(nothing, nothing, nothing)
-    host = store.device_type == 0
-    if not host.any():  # a recording of devices alone
-        host = ~host
-    named = [i for i, name in enumerate(store.names) if name.startswith(STEP_PREFIX)]
-    rows = np.flatnonzero(np.isin(store.name, named) & host) if named else np.empty(0, np.intp)
-    if len(rows):
-        number = np.array([_number(store.names[n]) for n in store.name[rows].tolist()], np.int64)
-        order = np.argsort(store.start[rows], kind="stable")
-        return Steps(number[order], store.start[rows][order], store.end[rows][order])
+    marked = marked_steps(store)
+    if marked is not None:
+        return marked
+    host = _host(store)
     number = np.unique(store.step[host])
     if len(number) < 2:
         return Steps(number.astype(np.int64)[:1], store.start[host].min(keepdims=True), store.end[host].max(keepdims=True))
@@ -52,6 +47,23 @@ def steps(store: EventStore) -> Steps:
     # A step lasts until the next one begins, including the time between ops.
     end = np.append(start[1:], store.end[host].max())
     return Steps(number.astype(np.int64), start, end)
+
+
+def marked_steps(store: EventStore) -> Steps | None:
+    """The steps that ProfilerStep rows mark; None without them."""
+    named = [i for i, name in enumerate(store.names) if name.startswith(STEP_PREFIX)]
+    rows = np.flatnonzero(np.isin(store.name, named) & _host(store)) if named else np.empty(0, np.intp)
+    if not len(rows):
+        return None
+    number = np.array([_number(store.names[n]) for n in store.name[rows].tolist()], np.int64)
+    order = np.argsort(store.start[rows], kind="stable")
+    return Steps(number[order], store.start[rows][order], store.end[rows][order])
+
+
+def _host(store: EventStore) -> NDArray[np.bool_]:
+    """Which rows are the host's; all in a recording of devices alone."""
+    host: NDArray[np.bool_] = store.device_type == 0
+    return host if host.any() else ~host
 
 
 def training_steps(store: EventStore) -> Steps:

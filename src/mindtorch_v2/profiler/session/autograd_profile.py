@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 from ..._core.cpython import without_signals_at_entry
 from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState
-from ..analysis.overhead import Calibration, calibration_of
+from ..analysis.overhead import UNRECORDED_STEPS, Calibration, calibration_of
 from ..assembly.freeze import freeze, storage_notes, tensor_notes
 from ..assembly.sampled_stacks import describe
 from ..config import (
@@ -128,6 +128,8 @@ class profile:
         self._recorder: Recorder | None = None
         self._losses_told = False
         self._concrete_inputs = self._links = True
+        # Nanoseconds of steps before the recording that nothing recorded.
+        self.unrecorded_steps: list[int] = []
         self._is_read = True  # whether what was recorded last is complete: what a device did, what a thread has yet to drain
         self._left_out: list[str] = []
         self._gc: GcPauseLog | None = None
@@ -369,6 +371,8 @@ class profile:
         options["capture_overload_names"] = self.experimental_config.capture_overload_names
         options["expose_kineto_event_metadata"] = self.experimental_config.expose_kineto_event_metadata
         options["left_out_of_trace"] = self._left_out
+        if self.unrecorded_steps:
+            options[UNRECORDED_STEPS] = self.unrecorded_steps
         options["verbose"] = self.experimental_config.verbose
         options["forward_backward_links"] = self._links
         return {"options": options, "trace_id": self.trace_id}

@@ -275,3 +275,74 @@ def test_what_the_options_record_is_measured_in_bounded_time(options, measured):
     assert {name for name, value in costs.items() if value > 0} == measured | {"op", "nested", "scope", "engine", "first"}
     assert 1.0 <= known.cold <= 8.0 and known.spread >= 1.0
     assert time.thread_time_ns() - begun < 2e9
+
+
+def stepped(recorded, without, **more):
+    """A recording of steps of these lengths, each with one op, made after unrecorded ones."""
+    rows, now = [], 0
+    for number, ns in enumerate(recorded):
+        rows.append({"name": f"ProfilerStep#{number}", "start": now, "end": now + ns, "kind": observer.STEP})
+        rows.append({"name": "op", "start": now + 5, "end": now + 105})
+        now += ns
+    return EventStore.from_rows(rows, options={"unrecorded_steps": without, **more})
+
+
+def test_the_cost_is_how_much_longer_recorded_steps_took():
+    cost = Calibration(op=200_000.0, scope=100_000.0, python=5.0, inside=0.0)
+    overhead = estimate(stepped([1_900_000, 1_300_000, 1_310_000, 1_290_000], [1_000_000] * 5), cost)
+    assert overhead.total_ns == 900_000 + 3 * 300_000
+    assert overhead.measured_on == 5 and "measured against 5 steps without recording" in str(overhead)
+    assert (overhead.low_ns, overhead.high_ns) == (900_000 + 3 * 290_000, 900_000 + 3 * 310_000)
+    # A step is shorter by what its op costs: its share by calibration, of what was measured.
+    assert overhead.duration_ns[0] == 1_900_000 - 300_000
+
+
+@pytest.mark.parametrize(
+    "why, recorded, without",
+    [
+        ("too few", [1_300_000] * 4, [1_000_000] * 2),
+        ("they differ by more than the estimate is uncertain", [1_300_000] * 4, [1_000_000, 3_000_000, 9_000_000]),
+        ("recorded steps took less time", [900_000] * 4, [1_000_000] * 5),
+    ],
+)
+def test_unrecorded_steps_that_tell_nothing_leave_the_estimate(why, recorded, without):
+    cost = Calibration(op=50_000.0, scope=50_000.0, python=5.0, inside=0.0)
+    overhead = estimate(stepped(recorded, without), cost)
+    assert overhead.measured_on == 0, why
+    assert overhead.total_ns == estimate(stepped(recorded, []), cost).total_ns == 4 * 100_000
+    assert estimate(EventStore.from_rows([{"name": "op", "start": 0, "end": 9}]), cost).measured_on == 0
+
+
+def test_a_schedule_notes_the_steps_that_it_leaves_unrecorded(tmp_path, monkeypatch):
+    now = [0]
+    monkeypatch.setattr(observer, "clock", lambda: now[0])
+    windows = []
+
+    def ready(prof):
+        windows.append(prof.profiler.store.options.get("unrecorded_steps"))
+        prof.save(tmp_path / f"{len(windows)}.mtp")
+
+    x = torch.ones(2)
+    schedule = torch.profiler.schedule(wait=2, warmup=1, active=2, repeat=2)
+    with profile(schedule=schedule, on_trace_ready=ready) as prof:
+        for step in range(10):
+            x + x
+            now[0] += 1000 + step
+            if step == 6:
+                other = profile()
+                other.start()
+            prof.step()
+            if step == 6:
+                other.stop()
+    # Not the first step of all, nor those of which another profile recorded a part.
+    assert windows == [[1001, 1002], [1001, 1002, 1005]]
+    assert load(tmp_path / "2.mtp").store.options["unrecorded_steps"] == windows[1]
+
+
+def test_without_a_schedule_no_step_is_noted():
+    with profile() as prof:
+        for _ in range(5):
+            torch.ones(2)
+            prof.step()
+    assert "unrecorded_steps" not in prof.profiler.store.options
+    assert prof.overhead().measured_on == 0

@@ -398,6 +398,7 @@ _OPTIONS: dict[str, Callable[[Any], bool]] = {
     "first_uses": lambda value: (
         isinstance(value, list) and all(isinstance(use, list) and [*map(type, use)] == [int, int, str, int] for use in value)
     ),
+    "unrecorded_steps": lambda value: isinstance(value, list) and all(type(ns) is int and ns >= 0 for ns in value),
     "hidden_calls": lambda value: type(value) is int and value >= 0,
     "calibration": lambda value: isinstance(value, dict) and all(type(part) in (int, float) for part in value.values()),
 }

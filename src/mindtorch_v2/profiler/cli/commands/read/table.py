@@ -99,8 +99,12 @@ def _as_plain(averages: EventList, store: EventStore, args: argparse.Namespace, 
         "rows_in_all": len(shown_rows),
         "self_cpu_time_total": averages.self_cpu_time_total,
         "first_use_ns": first_use_ns(store),
-        "overhead_ns": None if cost is None else {"low": cost.low_ns, "likely": cost.total_ns, "high": cost.high_ns},
+        "overhead_ns": None if cost is None else _overhead(cost),
     }
+
+
+def _overhead(cost: Overhead) -> dict[str, int]:
+    return {"low": cost.low_ns, "likely": cost.total_ns, "high": cost.high_ns, "measured_on": cost.measured_on}
 
 
 def print_corrected(store: EventStore, cost: Overhead, limit: int) -> None:
