@@ -174,8 +174,8 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "`memory` is what was allocated, `calls` what the line called itself.\n\n"
         "The program's own are files outside of this package, of torch, of installed packages and of the standard library. A "
         "recording notes where each file was and a digest of it; the text is read when it is shown, and a file that is "
-        "missing or has changed since is called so. Traces of PyTorch know functions, not lines: their figures stand where a "
-        "function is defined.\n\n"
+        "missing or has changed since is called so. Code that was in no file, such as a notebook's cell, is kept in the "
+        "recording. Traces of PyTorch know functions, not lines: their figures stand where a function is defined.\n\n"
         "![The section Source of the report](../images/source.png)",
         ["lines", PROFILE, "--file", "train_gpt.py"],
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -21,6 +22,8 @@ CELLS = (
     "prof",
     "print(json.dumps([[event.name, event.stack] for event in prof.events()]))",
     "%%profile --nonsense\nran = True",
+    "%%profile stopped\ntorch.ones(3) + 1\nstep(1)",
+    "stopped.key_averages()",
 )
 
 
@@ -65,3 +68,13 @@ def test_no_frame_of_the_notebook_is_recorded(outputs):
 def test_a_wrong_line_is_told(outputs):
     [error] = [output for output in outputs[7] if output.output_type == "error"]
     assert error.ename == "ValueError" and "unknown arguments --nonsense" in error.evalue
+
+
+def test_a_cell_that_raises_shows_what_it_did(outputs):
+    assert "aten::add" in html_of(outputs[8]) and "aten::add" in html_of(outputs[9])
+
+
+def test_a_traceback_has_the_number_of_the_cell(outputs):
+    [error] = [output for output in outputs[8] if output.output_type == "error"]
+    shown = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(error.traceback))
+    assert set(re.findall(r"Cell In\[(\d+)\]", shown)) == {"1", "9"}

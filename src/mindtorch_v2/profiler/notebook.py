@@ -69,7 +69,7 @@ def profile_cell(shell: Any, line: str, cell: str) -> Any:
     """Run a cell under a profile; returns what the notebook is to show: the averages, or the report.
 
     The cell is compiled here and not given back to the shell, so that none of the notebook's own frames are recorded. The value
-    of its last expression is shown above.
+    of its last expression is shown above. A cell that raises or is interrupted shows what it did until then, before the error.
     """
     try:
         args, unknown = _parser().parse_known_args(shlex.split(line))
@@ -87,18 +87,37 @@ def profile_cell(shell: Any, line: str, cell: str) -> Any:
     run_body = FunctionType(body, namespace)
     run_value = None if value is None else FunctionType(value, namespace)
     prof = profile(**options)
+    began = False
     try:
         with prof:
+            began = True
             run_body()
             if run_value is not None:
                 last = run_value()
-    finally:
-        if args.name is not None:
-            namespace[args.name] = prof
-    if args.save is not None:
-        prof.save(args.save)
+    except BaseException:
+        # A cell that took too long and was interrupted is one that somebody wants to know more of.
+        if began:
+            _display(_shown_result(prof, args, namespace))
+        raise
+    shown = _shown_result(prof, args, namespace)
     if last is not None:
         shell.displayhook(last)
+    return shown
+
+
+def _display(value: Any) -> None:
+    from IPython import display  # a notebook has it
+
+    show: Any = display.display  # has no annotations
+    show(value)
+
+
+def _shown_result(prof: profile, args: argparse.Namespace, namespace: dict[str, Any]) -> Any:
+    """Keep the profile where the line says, and return what the notebook is to show of it."""
+    if args.name is not None:
+        namespace[args.name] = prof
+    if args.save is not None:
+        prof.save(args.save)
     if args.report:
         return _Report(_page(prof))
     averages = prof.key_averages()
@@ -119,7 +138,8 @@ def _compiled(source: str, name: str) -> tuple[Any, Any]:
 def _file_name(shell: Any, source: str) -> str:
     """The name under which tracebacks and stacks find the cell's lines."""
     cache = getattr(getattr(shell, "compile", None), "cache", None)
-    return "<cell>" if cache is None else str(cache(source, shell.execution_count))
+    # Newer IPythons count a cell before they run it; the number of its output is that of the cell in all of them.
+    return "<cell>" if cache is None else str(cache(source, shell.displayhook.prompt_count))
 
 
 def _page(prof: profile) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 import re
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -10,6 +12,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import profiler
+from mindtorch_v2.profiler.analysis.source.lines import source_lines
 
 
 class Shell:
@@ -69,6 +72,23 @@ def test_the_report_is_shown_in_the_cell_and_the_recording_saved(shell, tmp_path
     assert any(row.key == "aten::mul" for row in profiler.load(tmp_path / "cell.mtp").key_averages())
 
 
+def test_the_saved_recording_has_the_text_of_the_cell(shell, tmp_path):
+    class Compiler:
+        def cache(self, source, number):
+            self.number, name = number, "/tmp/kernel/cell.py"
+            linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+            return name
+
+    shell.compile, shell.displayhook = Compiler(), SimpleNamespace(prompt_count=3)
+    shell.execution_count = 4  # it is the next cell's number while a cell runs
+    shell.run(f"--stack --save {tmp_path}/cell.mtp", "def work():\n    return torch.ones(3)\nwork();\n")
+    assert shell.compile.number == 3
+    del linecache.cache["/tmp/kernel/cell.py"]  # as in another process
+    (file,) = source_lines(profiler.load(tmp_path / "cell.mtp").store).files
+    assert file.source.lines[1] == "    return torch.ones(3)" and file.note == ""
+    assert file.lines[2].ops.keys() >= {"aten::ones"}
+
+
 def test_a_flame_graph_stands_below_the_table(shell):
     shown = shell.run("--flame", "with torch.profiler.record_function('<b>'):\n    torch.ones(3).sum()\n")
     html = shown._repr_html_()
@@ -112,10 +132,25 @@ def test_what_ipython_writes_of_lists_is_short(shell):
     assert "aten::sum" in printer.written and len(printer.written.splitlines()) < 20
 
 
-def test_what_a_cell_raises_is_raised_and_the_profile_kept(shell):
-    with pytest.raises(ZeroDivisionError):
-        shell.run("prof", "torch.ones(2)\n1 / 0\n")
-    assert any(row.key == "aten::ones" for row in shell.user_ns["prof"].key_averages())
+@pytest.mark.parametrize("error", ["1 / 0", "raise KeyboardInterrupt"])
+def test_what_a_cell_raises_is_raised_after_what_was_recorded_until_then_is_shown(shell, monkeypatch, tmp_path, error):
+    displayed = []
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=SimpleNamespace(display=displayed.append)))
+    with pytest.raises((ZeroDivisionError, KeyboardInterrupt)):
+        shell.run(f"prof --save {tmp_path}/cell.mtp", f"torch.ones(2)\n{error}\n")
+    (averages,) = displayed
+    for rows in (averages, shell.user_ns["prof"].key_averages(), profiler.load(tmp_path / "cell.mtp").key_averages()):
+        assert any(row.key == "aten::ones" for row in rows)
+
+
+def test_of_a_cell_that_cannot_be_recorded_only_the_reason_is_told(shell, monkeypatch):
+    def start(self):
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(profiler.profile, "start", start)
+    with pytest.raises(RuntimeError, match="^no$"):
+        shell.run("prof", "torch.ones(2)")
+    assert "prof" not in shell.user_ns
 
 
 @pytest.mark.parametrize("line", ["--nonsense", "two names", "no-name"])

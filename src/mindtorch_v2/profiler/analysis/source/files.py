@@ -25,6 +25,7 @@ FOUND, MISSING, CHANGED = "found", "missing", "changed"
 _BESIDE = Path(__file__).resolve().parents[4].as_posix()
 _ENTRIES = (f"{_BESIDE}/mtprof.py", f"{_BESIDE}/mtprof_pytest/")
 _MOST_BYTES = 4 << 20  # of a file that is shown
+_MOST_KEPT_BYTES = 1 << 18  # of code in no file, which is kept in the recording
 
 
 class SourceText(NamedTuple):
@@ -36,12 +37,17 @@ class SourceText(NamedTuple):
 
 
 def recorded_sources(stacks: Iterable[tuple[str, ...]]) -> dict[str, dict[str, Any]]:
-    """Path and digest of every file in the stacks that is there now, by the name it has in them."""
+    """Path and digest of every file in the stacks that is there now, by the name it has in them.
+
+    Code that is in no file, such as a notebook's cell, is kept as text: nobody could read it afterwards.
+    """
     found = {}
     for name in _files(stacks):
         path = _path(name, ())
         content = _content(path)
         found[name] = {"path": path, "digest": None if content is None else _digest(content), "own": _is_own_path(name, path)}
+        if content is not None and found[name]["own"] and len(content) <= _MOST_KEPT_BYTES and not os.path.isfile(path):
+            found[name]["text"] = content.decode("utf-8", "replace")
     return found
 
 
@@ -67,6 +73,9 @@ class SourceFiles:
     def read(self, name: str) -> SourceText:
         """The text of a file as it is now. A file that changed since it ran is shown all the same, and is CHANGED."""
         path = self._path(name)
+        kept = self._note(name).get("text")
+        if isinstance(kept, str):
+            return SourceText(path, kept.splitlines(), FOUND)
         content = _content(path)
         if content is None:
             return SourceText(path, [], MISSING)
