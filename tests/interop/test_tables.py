@@ -64,7 +64,8 @@ def test_sql(profile, capsys):
 
 def test_sql_says_what_is_wrong_and_reads_no_files(profile, capsys, tmp_path):
     assert main(["sql", str(profile), "select nothing from events"]) == 2
-    assert "nothing" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "nothing" in said and "tables: events (" in said and said.count("\n") == 1 and "\\n" not in said and "^" not in said
     (tmp_path / "x.csv").write_text("a\n1\n")
     assert main(["sql", str(profile), f"select * from '{tmp_path}/x.csv'"]) == 2
     assert main(["sql", str(profile), "copy events to 'x.csv'"]) == 2

@@ -8,6 +8,7 @@ import base64
 import os
 import shlex
 import tempfile
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -106,10 +107,7 @@ def profile_cell(shell: Any, line: str, cell: str) -> Any:
 
 
 def _display(value: Any) -> None:
-    from IPython import display  # a notebook has it
-
-    show: Any = display.display  # has no annotations
-    show(value)
+    import_module("IPython.display").display(value)  # a notebook has it
 
 
 def _shown_result(prof: profile, args: argparse.Namespace, namespace: dict[str, Any]) -> Any:

@@ -135,7 +135,8 @@ def test_what_ipython_writes_of_lists_is_short(shell):
 @pytest.mark.parametrize("error", ["1 / 0", "raise KeyboardInterrupt"])
 def test_what_a_cell_raises_is_raised_after_what_was_recorded_until_then_is_shown(shell, monkeypatch, tmp_path, error):
     displayed = []
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=SimpleNamespace(display=displayed.append)))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=displayed.append))
     with pytest.raises((ZeroDivisionError, KeyboardInterrupt)):
         shell.run(f"prof --save {tmp_path}/cell.mtp", f"torch.ones(2)\n{error}\n")
     (averages,) = displayed

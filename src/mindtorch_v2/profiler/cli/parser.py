@@ -37,6 +37,14 @@ class Parser(argparse.ArgumentParser):
             hint = near(str(value), known) or f"there are {', '.join(known)}"
             raise argparse.ArgumentError(action, f"there is no {value!r}: {hint}")
 
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        try:
+            return super()._get_value(action, text)
+        except argparse.ArgumentError:
+            if action.type is not int:
+                raise
+            raise argparse.ArgumentError(action, f"{text!r} is no whole number") from None
+
     @property
     def long_options(self) -> list[str]:
         """The options that begin with two hyphens."""

@@ -67,6 +67,8 @@ def check_step(store: EventStore, step: int) -> None:
             f"it has {steps[0]} to {steps[-1]}"
             if len(steps) > 1
             else f"all of it is step {steps[0]}"
+            if steps and steps != [0]
+            else "it was recorded without steps, which `mtprof run --schedule` or profile.step() tells"
             if steps
             else "it is empty"
         )

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import warnings
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
@@ -26,6 +26,12 @@ def post(url: str, body: bytes, content_type: str, method: str = "POST") -> None
     request = Request(url, body, {"Content-Type": content_type, "User-Agent": "mtprof"}, method=method)
     with urlopen(request, timeout=PATIENCE_S) as answer:  # an answer above 299 raises HTTPError, an OSError
         answer.read()
+
+
+def reason(error: OSError) -> str:
+    """Why something was not sent: what the system says, without the names of Python's classes around it."""
+    inner = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
+    return (isinstance(inner, OSError) and inner.strerror) or str(inner)
 
 
 class Pusher:
@@ -53,10 +59,10 @@ class Pusher:
         try:
             body = dumps(otlp(self._meter.stats(), self._started_ns, time.time_ns()))
             post(self._url, body.encode(), "application/json")
-        except (OSError, URLError) as error:
+        except OSError as error:
             if not self._warned:
                 self._warned = True
-                warnings.warn(f"statistics could not be sent to {self._url!r}: {error}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"statistics could not be sent to {self._url!r}: {reason(error)}", RuntimeWarning, stacklevel=2)
 
     def close(self) -> None:
         """Send for the last time, and end."""

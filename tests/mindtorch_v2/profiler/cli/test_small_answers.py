@@ -10,6 +10,8 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler.cli.commands.read.table import SORT_KEYS
 from mindtorch_v2.profiler.cli.main import main
+from mindtorch_v2.profiler.formats import saved
+from mindtorch_v2.profiler.store.store import EventStore
 
 TRACE = os.path.join(os.path.dirname(__file__), "..", "fixtures", "mlp_everything.json.gz")
 
@@ -57,7 +59,7 @@ def test_version(capsys, monkeypatch, installed):
         (["table", "no/file.json"], 3, "mtprof table: there is no folder 'no'\n"),
         (["table", "{folder}"], 3, "mtprof table: '{folder}' is a folder: name a recording in it"),
         (["table", __file__], 3, f"mtprof table: {__file__}: the file is neither a trace in JSON nor a saved profile\n"),
-        (["table", TRACE, "-n", "x"], 2, "mtprof table: argument -n/--limit: invalid int value: 'x' (see "),
+        (["table", TRACE, "-n", "x"], 2, "mtprof table: argument -n/--limit: 'x' is no whole number (see "),
         (
             ["table", TRACE, "--by", "line"],
             2,
@@ -87,7 +89,17 @@ def test_version(capsys, monkeypatch, installed):
         (["run", "--listen", "port", __file__], 2, "mtprof run: argument --listen: 'port' is no port: 0 to 65535"),
         (["diff", TRACE], 2, "mtprof diff: two recordings are compared, or several with several: "),
         (["diff", TRACE, TRACE, "--fail-over", "five"], 2, "mtprof diff: argument --fail-over: 'five' is not a percentage"),
-        (["top", "abc"], 2, "mtprof top: argument pid: invalid int value: 'abc'"),
+        (["top", "abc"], 2, "mtprof top: argument pid: 'abc' is no whole number (see"),
+        (
+            ["push", TRACE, "--as", "otlp", "--to", "http://127.0.0.1:1/v1"],
+            3,
+            "mtprof push: nothing was sent to http://127.0.0.1:1/v1: Connection refused\n",
+        ),
+        (
+            ["events", "{stepless}", "--step", "99"],
+            2,
+            "mtprof events: nothing was recorded in step 99: it was recorded without steps, which `mtprof run --schedule` or ",
+        ),
         (["top", "1", "--interval", "0"], 2, "mtprof top: argument --interval: '0' is no number of seconds above 0"),
         (["history", "{folder}/none"], 3, "mtprof history: there is no file '{folder}/none'\n"),
         (["push", TRACE], 2, "mtprof push: the following arguments are required: --as (see "),
@@ -105,7 +117,8 @@ def test_version(capsys, monkeypatch, installed):
 def test_a_wrong_usage_is_told_what_is_right(capsys, tmp_path, arguments, code, answer):
     (empty := tmp_path / "empty.json").touch()
     (other := tmp_path / "other.json").write_text("[1, 2]")
-    names = {"empty": empty, "folder": tmp_path, "other": other}
+    saved.save(EventStore.from_rows([{"name": "aten::mm", "start": 0, "end": 9}]), stepless := tmp_path / "stepless.mtp")
+    names = {"empty": empty, "folder": tmp_path, "other": other, "stepless": stepless}
     try:
         ended = main([argument.format(**names) for argument in arguments])
     except SystemExit as wrong_usage:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from ...._io.strict_json import dumps
 from ....live.metrics import MOST_OPS, PROMETHEUS_TYPE, otlp, prometheus
-from ....live.push import post
+from ....live.push import post, reason
 from ....results import writers
 from ....retention.from_store import stats_of
 from ....store.store import EventStore
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise Failure(str(error), USAGE) from None
     except OSError as error:
-        raise Failure(f"{args.url}: {error}") from None
+        raise Failure(f"nothing was sent to {args.url}: {reason(error)}") from None
     if args.sent_json:
         print(dumps({"url": args.url, "form": args.form, "bytes": len(body), "events": len(store)}))
     else:

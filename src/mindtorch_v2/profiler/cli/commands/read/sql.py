@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
         header = [column[0] for column in result.description or ()]
         rows = result.fetchall()
     except duckdb.Error as error:
-        raise Failure(f"{error}\n{_TABLES}", USAGE) from None
+        said = " ".join(str(error).partition("\n\n")[0].split())  # without the statement, which follows
+        raise Failure(f"{said}; {_TABLES}", USAGE) from None
     finally:
         connection.close()
     if args.json:
