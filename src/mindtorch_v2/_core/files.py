@@ -16,6 +16,7 @@ from functools import partial
 
 # Names of this process's open descriptors.
 _DESCRIPTORS = re.compile(r"/dev/fd/(\d{1,9})|/proc/self/fd/(\d{1,9})|/dev/(stdout|stderr)")
+IN_PLACE_OF_A_FOLDER = "cannot write a file in place of the folder"  # what an IsADirectoryError of these functions says
 _STANDARD = {"stdout": 1, "stderr": 2}
 
 
@@ -39,10 +40,26 @@ def write_whole(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], block
         _replace(os.path.realpath(target), before, blocks)
 
 
+def check_writable(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
+    """Raise the OSError that `write_whole` would raise because of the path alone: for what takes long before it writes."""
+    target = os.fsdecode(path)
+    with _named(target):
+        if _descriptor(target):
+            return
+        before = _state(target)
+        if before is not None and not stat.S_ISREG(before.st_mode):
+            return
+        folder = os.path.dirname(os.path.realpath(target))
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), target)
+        if not os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise PermissionError(errno.EACCES, "no file can be made in its folder", target)
+
+
 def _state(target: str) -> os.stat_result | None:
     """What stands at the target, None for nothing; an OSError if no file can be written there."""
     if os.path.isdir(target) or target.endswith(os.sep):
-        raise IsADirectoryError(errno.EISDIR, "cannot write a file in place of the folder", target)
+        raise IsADirectoryError(errno.EISDIR, IN_PLACE_OF_A_FOLDER, target)
     try:
         found = os.stat(target)
     except FileNotFoundError:

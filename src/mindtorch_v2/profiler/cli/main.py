@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import cast
 
+from ..._core.files import IN_PLACE_OF_A_FOLDER
 from ...version import __version__ as torch_version
 from .._io.terminal import shown
 from . import command, exit_codes
@@ -64,9 +65,9 @@ def _failure(error: OSError) -> str:
     if isinstance(error, FileNotFoundError) and isinstance(name, str):
         folder = os.path.dirname(name)
         return f"there is no folder {folder!r}" if folder and not os.path.isdir(folder) else f"there is no file {name!r}"
-    if isinstance(error, IsADirectoryError) and isinstance(name, str):
+    if isinstance(error, IsADirectoryError) and error.strerror != IN_PLACE_OF_A_FOLDER:
         return f"{name!r} is a folder: name a recording in it, or see `mtprof history --help`"
-    return str(error)
+    return f"{name!r}: {error.strerror}" if isinstance(name, str) and error.strerror else str(error)
 
 
 def _unknown(name: str) -> str:

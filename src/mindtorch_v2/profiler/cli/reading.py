@@ -141,6 +141,8 @@ def open_recording(path: str) -> LoadedProfile:
         raise Failure(f"{path}: no event of a recording is in it: {loaded.recovery}")
     if not loaded.recovery.intact:
         print(f"mtprof: {shown(path)}: {loaded.recovery}", file=sys.stderr)
+    if not len(loaded.store):
+        print(f"mtprof: {shown(path)}: there are no events in it", file=sys.stderr)
     return loaded
 
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .._io.files import check_writable
 from .._io.strict_json import dumps
 from ..config import RECORD_OPTIONS
 from ..on_demand import recorded_file
@@ -125,9 +126,9 @@ def _top(request: Answer, gone: Gone) -> Iterator[Answer]:
 def _record(request: Answer, gone: Gone) -> Iterator[Answer]:
     """A recording of so many steps or seconds, whichever ends first, written to a file before the last answer."""
     path, seconds, wanted = str(request["path"]), float(request["seconds"]), request.get("steps")
-    folder = os.path.dirname(path)
-    if not os.path.isabs(path) or not os.path.isdir(folder):
-        raise NotADirectoryError(f"there is no folder {folder!r} to write to")
+    if not os.path.isabs(path):
+        raise ValueError(f"{path!r} is no absolute path")
+    check_writable(path)
     options = {keyword: True for option, keyword in RECORD_OPTIONS.items() if option in request.get("options", ())}
     yield {"event": "recording", **process()}
     prof = recorded_file(path, options, lambda prof: _until(prof, seconds, wanted, gone))

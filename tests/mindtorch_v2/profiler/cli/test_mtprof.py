@@ -402,6 +402,7 @@ def test_run_a_module_and_other_outputs(tmp_path):
     [
         (("missing.py",), 2, "there is no file"),
         (("-o", "nowhere/out.mtp", "script.py"), 3, "there is no folder"),
+        (("-o", "folder.mtp", "script.py"), 3, "mtprof run: 'folder.mtp': cannot write a file in place of the folder\n"),
         (("--schedule", "1,2", "script.py"), 2, "is not four numbers wait,warmup,active,repeat, such as 2,2,10,1 (see"),
         (
             ("--schedule", "wait=1,2,3,4", "script.py"),
@@ -412,6 +413,7 @@ def test_run_a_module_and_other_outputs(tmp_path):
 )
 def test_run_says_what_is_wrong_before_it_runs(tmp_path, args, code, text):
     (tmp_path / "script.py").write_text("print('ran')")
+    (tmp_path / "folder.mtp").mkdir()
     ended = run_mtprof(*args, cwd=tmp_path)
     assert ended.returncode == code
     assert text in ended.stderr

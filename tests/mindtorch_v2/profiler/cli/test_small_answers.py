@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from importlib import metadata
 
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2.profiler.cli import reading
 from mindtorch_v2.profiler.cli.commands.read.table import SORT_KEYS
 from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.formats import saved
@@ -139,3 +141,40 @@ def test_an_option_behind_the_script_is_the_scripts_and_is_told_so(capsys, tmp_p
     (script := tmp_path / "script.py").write_text("")
     assert main(["run", "-q", "-o", str(tmp_path / "x.mtp"), str(script), "--memory"]) == 0
     assert "mtprof: --memory was given to the script: options of `mtprof run` stand before it\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "table"])
+def test_without_permission_the_file_is_named_and_no_script_runs(capsys, monkeypatch, tmp_path, command):
+    def open_without_permission(*args, **kwargs):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "closed.mtp")
+
+    (script := tmp_path / "script.py").write_text("print('ran')")
+    (tmp_path / "closed.mtp").write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    # Everything is permitted to root, who may run this.
+    if command == "run":
+        monkeypatch.setattr(os, "access", lambda path, mode, **how: False)
+        said = "mtprof run: 'new.mtp': no file can be made in its folder\n"
+        assert main(["run", "-o", "new.mtp", str(script)]) == 3
+    else:
+        monkeypatch.setattr(reading, "read_any", open_without_permission)
+        said = "mtprof table: 'closed.mtp': Permission denied\n"
+        assert main(["table", "closed.mtp"]) == 3
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", said)
+
+
+@pytest.mark.parametrize("command", ["table", "advice", "tree", "report"])
+def test_a_recording_without_events_is_said_to_be_one(capsys, tmp_path, command):
+    (trace := tmp_path / "trace.json").write_text('{"traceEvents": []}')
+    main([command, str(trace)])
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"mtprof: {trace}: there are no events in it\n")
+    assert "overhead" not in printed.out
+    if command == "advice":
+        assert printed.out.startswith("nothing was recorded, so there is nothing to advise\n")
+
+
+def test_a_folder_where_a_file_is_to_be_written_is_told(capsys, tmp_path):
+    assert main(["report", TRACE, "-o", str(tmp_path)]) == 3
+    assert capsys.readouterr().err == f"mtprof report: {str(tmp_path)!r}: cannot write a file in place of the folder\n"

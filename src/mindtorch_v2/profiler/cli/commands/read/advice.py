@@ -25,7 +25,8 @@ def run(args: argparse.Namespace) -> int:
         answer = {"findings": [each.to_dict() for each in findings], "missing": [each.to_dict() for each in missing]}
         print(dumps(answer, indent=1))
         return FINE
-    print("\n\n".join(map(str, findings)) or "nothing found to advise")
+    nothing = "nothing found to advise" if len(recording.store) else "nothing was recorded, so there is nothing to advise"
+    print("\n\n".join(map(str, findings)) or nothing)
     if missing:
         print("\n" + "\n".join(f"not looked for: {each}" for each in missing))
     return FINE

@@ -41,6 +41,9 @@ SORT_KEYS = (
 )
 _DEVICE = re.compile(r"^(self_)?(?:cuda|npu|xpu|privateuse1)_")
 _DEVICE_KEY = re.compile(r"(?:^|_)(?:device|cuda|npu|xpu|privateuse1)_time")
+_COST_NOT_KNOWN = (
+    "Profiler overhead: not known for this file; in a program, prof.overhead() before prof.save() measures it for the file"
+)
 EXAMPLE = "mtprof table trace.json.gz --sort self_cpu_time_total --by shape -n 30"
 
 
@@ -78,7 +81,9 @@ def run(args: argparse.Namespace) -> int:
         print(dumps(_as_plain(averages, loaded.store, args, cost), indent=1))
         return FINE
     print(text)
-    print(cost if cost is not None else "Profiler overhead: not known for this file")
+    if not len(loaded.store):
+        return FINE
+    print(cost if cost is not None else _COST_NOT_KNOWN)
     if told := first_use_text(loaded.store):
         print(told)
     if args.corrected:

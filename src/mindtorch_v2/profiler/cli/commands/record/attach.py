@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 
+from ...._io.files import check_writable
 from ...._io.strict_json import dumps
 from ...._io.terminal import shown
 from ....config import RECORD_OPTIONS
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
     target = os.path.abspath(args.output or f"attach-{pid}.mtp")
     if not target.endswith(".mtp"):
         raise Failure(f"a saved profile is written, so {args.output!r} must end in .mtp; `mtprof convert` makes others", USAGE)
+    check_writable(target)  # before the process records
     options = [option for option in RECORD_OPTIONS if getattr(args, option) or args.all]
     request = {"request": "record", "path": target, "seconds": args.seconds, "steps": args.steps, "options": options}
     last = None

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .... import profiler
+from ...._io.files import check_writable
 from ...._io.strict_json import dumps
 from ...._io.terminal import shown
 from ....analysis.first_use import first_use_text
@@ -101,9 +102,7 @@ def run(args: argparse.Namespace) -> int:
     target = args.output or f"{name}.mtp"
     if not target.endswith(_ENDINGS):
         raise Failure(f"what format is {target!r}? Its name must end in {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}", USAGE)
-    folder = os.path.dirname(os.path.abspath(target))
-    if not os.path.isdir(folder):  # before the script runs, not after an hour of training
-        raise Failure(f"there is no folder {folder!r} to write to")
+    check_writable(target)  # before the script runs, not after an hour of training
     if args.as_torch:
         from ..... import as_torch
 
