@@ -19,6 +19,7 @@ import numpy as np
 from ..._dispatch import observer
 from ..config import _ExperimentalConfig
 from ..profiler import ProfilerAction, profile
+from ..recording.python_calls.stream import OUTERMOST
 from ..results.loaded import LoadedProfile
 from ..session import autograd_profile
 from ..store.store import EventStore
@@ -212,6 +213,9 @@ def run_recorded(target: Target, session: Session) -> Outcome:
             session.stop(failed=not _is_fine(error))
             sys.argv, sys.path[:1] = argv, first
     return Outcome(session, error)
+
+
+OUTERMOST.add(run_recorded.__code__)  # the frames of this command are not the script's
 
 
 def _is_fine(error: BaseException | None) -> bool:

@@ -387,6 +387,16 @@ def test_run_as_torch_with_a_schedule(tmp_path):
     assert counts["aten::linear"] == 2
 
 
+@pytest.mark.parametrize("schedule", [(), ("--schedule", "1,0,1,1")])
+def test_run_records_no_frame_of_its_own(tmp_path, schedule):
+    (tmp_path / "script.py").write_text(TORCH_SCRIPT)
+    assert run_mtprof("-q", "--stack", "--as-torch", *schedule, "-o", "out.mtp", "script.py", cwd=tmp_path).returncode == 0
+    store = load(tmp_path / "out.mtp").store
+    outermost = {store.names[name].partition("(")[0] for name in store.name[(store.parent < 0) & (store.kind != observer.STEP)]}
+    assert outermost == {"script.py"}
+    assert all(stack[-1].startswith("script.py(") for stack in store.stacks if stack)
+
+
 def test_run_a_module_and_other_outputs(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "__init__.py").write_text("")
