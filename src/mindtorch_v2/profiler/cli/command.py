@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import pkgutil
 from importlib import import_module
+from importlib.abc import SourceLoader
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from typing import Protocol, cast, runtime_checkable
 
 from . import commands
@@ -62,3 +66,9 @@ def options(command: Command) -> list[str]:
 def summary(command: Command) -> str:
     """The first line of the command's docstring."""
     return (command.__doc__ or "").partition("\n")[0]
+
+
+def first_line(module: str) -> str:
+    """The same of a module that is not imported for that: most commands import much."""
+    loader = cast(SourceLoader, cast(ModuleSpec, find_spec(module)).loader)
+    return (ast.get_docstring(ast.parse(cast(str, loader.get_source(module)))) or "").partition("\n")[0]

@@ -22,20 +22,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _write_any_character()
-    misplaced = arguments and arguments[0].startswith("--") and arguments[0] not in ("--help", "--version")
+    misplaced = arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help", "--version")
     if misplaced and any(word in command.names() for word in arguments[1:]):
         print(f"mtprof: {shown(arguments[0])} stands before the command: options of a command stand after it", file=sys.stderr)
         return exit_codes.USAGE
     if arguments and not arguments[0].startswith("-") and arguments[0] not in command.names():
         print(f"mtprof: {_unknown(arguments[0])}", file=sys.stderr)
         return exit_codes.USAGE
+    if arguments[:1] == ["--version"]:
+        print(_version())
+        return exit_codes.FINE
     parser = _parser(arguments[0] if arguments else None)
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
         _parser_of(parser, args.command).unknown(unknown, _elsewhere(unknown[0]))
-    if args.version:
-        print(_version())
-        return exit_codes.FINE
     if not hasattr(args, "run"):
         parser.print_help()
         return exit_codes.USAGE
@@ -94,7 +94,7 @@ def _write_any_character() -> None:
 
 
 def _parser(wanted: str | None) -> Parser:
-    """The parser of all commands. Where the first argument names one, only that is imported: the others are names."""
+    """The parser of all commands. Only the one that the first argument names is imported: the others are names."""
     names = command.names()
     parser = Parser(
         prog="mtprof",
@@ -106,8 +106,8 @@ def _parser(wanted: str | None) -> Parser:
     parser.add_argument("--version", action="store_true", help="say which version this is")
     subparsers = parser.add_subparsers(metavar="command", dest="command", help=argparse.SUPPRESS)
     for name in names:
-        if wanted in names and name != wanted:
-            subparsers.add_parser(name)
+        if name != wanted:
+            subparsers.add_parser(name, prog=f"mtprof {name}")
             continue
         module = command.load(name)
         subparser = subparsers.add_parser(
@@ -134,7 +134,7 @@ def _overview() -> str:
         + [
             "\n".join(
                 [f"{group.title}:"]
-                + [f"  {name:<{width}}{command.summary(command.load(name)).removesuffix('.')}" for name in group.modules]
+                + [f"  {name:<{width}}{command.first_line(group.modules[name]).removesuffix('.')}" for name in group.modules]
             )
             for group in command.groups()
         ]

@@ -14,6 +14,7 @@ from mindtorch_v2.profiler.results.loaded import load
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 COMMANDS = [
+    ["--version"],
     ["table", "{trace}", "-n", "5"],
     ["events", "{trace}", "-n", "5"],
     ["tree", "{trace}", "--by", "call"],
@@ -72,3 +73,9 @@ def test_the_runtime_comes_when_a_command_needs_it(places, capsys):
     ((code, text, ops),) = run_alone([command])
     assert code == 0 and ops
     assert main(command) == 0 and capsys.readouterr().out == text
+
+
+def test_help_imports_no_op():
+    program = "import sys, mtprof\nsys.argv = ['mtprof', '--help']\ntry: mtprof.main()\nexcept SystemExit: print(*sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "Record a program:" in printed and "mindtorch_v2._ops" not in printed

@@ -70,6 +70,7 @@ def test_version(capsys, monkeypatch, installed):
         (["table", TRACE, "--jsno"], 2, "mtprof table: unknown --jsno: did you mean `--json`? (see `mtprof table --help`)\n"),
         (["table", TRACE, "--xyz=1"], 2, "mtprof table: unknown --xyz=1 (see `mtprof table --help`)\n"),
         (["--json", "table", TRACE], 2, "mtprof: --json stands before the command: options of a command stand after it\n"),
+        (["-n", "5", "table", TRACE], 2, "mtprof: -n stands before the command: options of a command stand after it\n"),
         (["events", TRACE, "--longer-than", "5"], 2, "mtprof events: argument --longer-than: '5' has no unit: ns, us, ms or s"),
         (["events", TRACE, "--id", "0"], 2, "mtprof events: there is no event 0: ids are 1 to "),
         (["tree", TRACE, "--by", "modules"], 2, "mtprof tree: argument --by: there is no 'modules': did you mean `module`?"),
