@@ -142,7 +142,8 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
     ),
     "diff": (
         "Compares the steps of two recordings, or of several before a change with several after it. Ops are aligned by name, "
-        "input shapes and module path. For each, the lower quartile of its time per step is compared; the intervals hold for "
+        "input shapes and module path; `(between events)` is the time of a step in no op and no range: in Python, or waiting. "
+        "For each, the lower quartile of its time per step is compared; the intervals hold for "
         "all ops together. A change that all ops share (a slower machine) is shown in the second line and taken out of those "
         "below it; the step's own time, in the first, is as measured. Steps are those that `profile.step()` or "
         "`mtprof run --schedule` marked; where nothing marks them, from the end of one step of an optimizer to that of the "

@@ -103,6 +103,15 @@ def per_step(
     return tree.sums(flat, values[rows], groups * len(which.start)).reshape(groups, len(which.start))
 
 
+def time_between_events(store: EventStore, which: Steps) -> NDArray[np.int64]:
+    """Nanoseconds of each step in which the main loop's thread was in no op and no range: in Python, or waiting."""
+    host = (store.device_type == 0) & (store.kind != observer.MEMORY) & ~store.is_python
+    inside = host & ~is_step(store) & (store.tid == main_thread(store))
+    taken = per_step(store, which, np.where(inside, 0, -1), 1, store.work_ns)[0]
+    rest: NDArray[np.int64] = np.maximum(which.duration - taken, 0)
+    return rest
+
+
 def is_step(store: EventStore) -> NDArray[np.bool_]:
     """Whether a row is the span of a step."""
     named = [i for i, name in enumerate(store.names) if name.startswith(STEP_PREFIX)]

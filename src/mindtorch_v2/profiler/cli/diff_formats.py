@@ -42,11 +42,12 @@ def markdown(comparison: Diff, limit: int, checked: list[Checked]) -> str:
     changes = comparison.found if limit < 0 else comparison.found[:limit]
     if not changes:
         return "\n".join([*lines, "", "No op changed by more than can be told from noise."])
+    lines += [f"\n{_cell(comparison.taken_out.capitalize())} below."]
     lines += ["", "| op | before | after | change | interval | |", "|---|---:|---:|---:|---|---|"]
     for change in changes:
-        ratio = f"{change.ratio - 1:+.1%}" if change.a_ns else ""
+        interval = change.interval if change.moved else ""
         verdict = f"{change.verdict}, **over the limit**" if id(change) in over else change.verdict
-        cells = (_cell(str(change.key)), duration(change.a_ns), duration(change.b_ns), ratio, change.interval, verdict)
+        cells = (_cell(str(change.key)), duration(change.a_ns), duration(change.b_ns), change.moved, interval, verdict)
         lines.append(f"| {' | '.join(cells)} |")
     left = len(comparison.found) - len(changes)
     return "\n".join([*lines, f"\n{left} more."] if left else lines)
@@ -97,7 +98,8 @@ def _name(change: Change | MemoryChange) -> str:
 def _sentence(change: Change | MemoryChange) -> str:
     if isinstance(change, MemoryChange):
         return str(change)
-    ratio = f" ({change.ratio - 1:+.1%}, interval {change.interval})" if change.a_ns else ""
+    beside = "" if change.key.name == "step" else " beside the other ops"
+    ratio = f" ({change.moved}{beside}, interval {change.interval})" if change.moved else ""
     return f"{duration(change.a_ns)} -> {duration(change.b_ns)} a step{ratio}: {change.verdict}"
 
 

@@ -8,7 +8,7 @@ import pytest
 from noisy_recordings import NOISE
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler.analysis.comparison.diff import diff
+from mindtorch_v2.profiler.analysis.comparison.diff import BETWEEN_EVENTS, diff
 from mindtorch_v2.profiler.analysis.comparison.evidence import student_quantile
 from mindtorch_v2.profiler.store.store import EventStore, InputInfo
 
@@ -239,7 +239,8 @@ def test_what_one_side_does_not_know_tells_nothing_apart(what, column):
         )
 
     for comparison in (diff(rows(column), rows({})), diff(rows({}), rows(column))):
-        assert [(str(change.key), change.verdict) for change in comparison.changes] == [("aten::relu", "no evidence")]
+        verdicts = {str(change.key): change.verdict for change in comparison.changes}
+        assert verdicts == {"aten::relu": "no evidence", "(between events)": "no evidence"}
         assert comparison.notes == [f"not every recording has {what}: ops are compared without"]
     assert diff(rows(column), rows(column)).notes == []
 
@@ -329,3 +330,45 @@ def test_the_only_op_of_a_program_may_have_changed_with_the_machine():
     one = [noisy_recordings.recording(NOISE["log_normal"], 1, ops=1, slower=0, factor=factor) for factor in (1.0, 1.5, 4.0)]
     assert diff(one[0], one[1]).found == []
     assert [change.key.name for change in diff(one[0], one[2]).found] == ["aten::op0"]
+
+
+def stepped(between: int, marked: bool, stack: bool = False) -> EventStore:
+    """Ten steps of two ops and an optimizer, with time between them; the optimizer alone, or ProfilerStep, marks the steps."""
+    rows, now = [], 0
+    for step in range(10):
+        begin = now
+        for name, took in (("aten::mm", 900 + step), ("aten::relu", 500), ("Optimizer.step#SGD.step", 300)):
+            rows.append({"name": name, "start": now, "end": now + took})
+            now += took
+        if stack:
+            rows.append({"name": "train.py(3): load", "kind": observer.PYTHON, "start": now, "end": now + between})
+        now += between
+        rows += [{"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": begin, "end": now}] * marked
+    return EventStore.from_rows(rows)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("stack", [True, False])
+def test_time_that_a_step_spends_in_no_op_is_compared(marked, stack):
+    """With stacks it is that of Python calls, which belong to the row around them, as without."""
+    comparison = diff(stepped(100, marked, stack), stepped(3000, marked))
+    assert [(str(change.key), change.verdict) for change in comparison.found] == [("(between events)", "slower")]
+    (change,) = comparison.found
+    assert (change.a_ns, change.b_ns) == pytest.approx((100, 3000)) and change.low < 30 < change.high
+    assert diff(stepped(100, marked), stepped(100, marked)).found == []
+
+
+def test_time_between_events_that_only_the_ops_speed_would_change_is_no_evidence():
+    """A sleep takes as long on a slow machine, where ops take longer: neither is a change of the program."""
+
+    def on_machine(speed: float) -> EventStore:
+        rows = []
+        for start in range(0, 40_000, 4000):
+            ops = [(f"aten::op{number}", start + 400 * number) for number in range(4)]
+            rows += [{"name": name, "start": begin, "end": begin + int(200 * speed)} for name, begin in ops]
+            end = start + 2400 + int(800 * speed)
+            rows += [{"name": f"ProfilerStep#{start // 4000}", "kind": observer.STEP, "start": start, "end": end}]
+        return EventStore.from_rows(rows)
+
+    (change,) = (each for each in diff(on_machine(1.0), on_machine(1.8)).changes if each.key == BETWEEN_EVENTS)
+    assert change.verdict == "no evidence" and (change.a_ns, change.b_ns) == pytest.approx((2400, 2400))

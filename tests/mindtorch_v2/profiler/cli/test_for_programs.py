@@ -145,6 +145,26 @@ def test_annotations_of_github(capsys, sides):
     assert all(line.startswith(("::error", "::notice")) for line in lines) and any("%25" in line for line in lines)
 
 
+def on_slow_machine(path, ops, one):
+    """Ten steps of 30 kinds of op that take so many nanoseconds, and one of another length."""
+    rows = []
+    for start in range(0, 1_000_000, 100_000):
+        names = [(f"aten::op{number}", start + 3000 * number, ops) for number in range(30)]
+        names.append(("aten::one", start + 90_000, one))
+        rows += [{"name": name, "start": begin, "end": begin + took + start // 100_000} for name, begin, took in names]
+        rows.append({"name": f"ProfilerStep#{start // 100_000}", "kind": observer.STEP, "start": start, "end": start + 99_000})
+    writers.get("saved")(EventStore.from_rows(rows), path)
+    return path
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "junit", "github"])
+def test_every_form_tells_the_change_that_its_interval_is_of(capsys, tmp_path, form):
+    sides = on_slow_machine(tmp_path / "a.mtp", 1000, 1000), on_slow_machine(tmp_path / "b.mtp", 2000, 8000)
+    lines = answer(capsys, "diff", *sides, "--format", form)[1].splitlines()
+    [line] = [line for line in lines if "1 us" in line and "8 us" in line]
+    assert "+299.7%" in line and "+699." not in line
+
+
 def test_json_names_what_is_over_the_limit(capsys, sides):
     for option in (["--json"], ["--format", "json"]):
         figures = json.loads(answer(capsys, "diff", *sides, *option, "--fail-op-over", "50%")[1])

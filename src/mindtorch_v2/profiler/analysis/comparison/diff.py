@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..._io.terminal import cut, padded, width
 from ...store.store import EventStore
 from ..findings import duration
 from ..memory.diff import MemoryChange, memory_changes
-from ..steps import per_step, training_steps
+from ..steps import per_step, time_between_events, training_steps
 from .evidence import Evidence, balanced, from_recordings, from_steps, of_whole_step, typical
 from .keys import WorkKey, work_keys
 
@@ -21,6 +21,7 @@ Verdict = Literal["faster", "slower", "no evidence", "new", "gone"]
 
 Recordings = EventStore | Sequence[EventStore]
 
+BETWEEN_EVENTS = WorkKey("(between events)", "", "", 0)  # a step's time in Python, in calls that are no ops, in waiting
 FEWEST_STEPS = 5  # in each recording
 _KNOWN_BY: dict[str, Callable[[EventStore], NDArray[np.int32]]] = {
     "shapes": lambda store: store.shapes,
@@ -51,6 +52,11 @@ class Change:
     def ratio(self) -> float:
         """b / a as measured."""
         return self.b_ns / self.a_ns if self.a_ns else float("inf")
+
+    @property
+    def moved(self) -> str:
+        """The relative change as text, to which the interval belongs; "" for what is new or gone."""
+        return "" if self.verdict in ("new", "gone") else _percent(self.relative)
 
     @property
     def interval(self) -> str:
@@ -89,6 +95,11 @@ class Diff:
     def kind_of_steps(self) -> str:
         """A text that says what the steps are, where nothing marks them; else ""."""
         return ", from one step of an optimizer to the next" if self.by_optimizer else ""
+
+    @property
+    def taken_out(self) -> str:
+        """What the changes of ops are told without: what moved all of them."""
+        return f"all ops together moved by {_percent(self.drift)}, which is taken out"
 
     @property
     def notes(self) -> list[str]:
@@ -138,7 +149,7 @@ class Diff:
             f"step: {duration(self.step.a_ns)} -> {duration(self.step.b_ns)}  ({_percent(self.step.ratio)}, "
             f"{self.confidence:.0%} interval {self.step.interval}): {self.step.verdict}",
             f"steps compared: {self.a_steps} and {self.b_steps}{self.of_recordings}{self.kind_of_steps}; "
-            f"all ops together moved by {_percent(self.drift)}, which is taken out below",
+            f"{self.taken_out} below",
         ]
         lines += [*map(str, self.memory), *self.notes]
         changes = self.found
@@ -152,9 +163,8 @@ class Diff:
         for change, text in zip(listed, names, strict=True):
             name = padded(text if width(text) <= columns else cut(text, columns - 3) + "...", columns, left=True)
             interval = "" if change.verdict in ("new", "gone") else change.interval
-            moved = "" if change.verdict in ("new", "gone") else _percent(change.relative)
             lines.append(
-                f"{name}  {duration(change.a_ns):>10}  {duration(change.b_ns):>10}  {moved:>8}  {interval:>18}  "
+                f"{name}  {duration(change.a_ns):>10}  {duration(change.b_ns):>10}  {change.moved:>8}  {interval:>18}  "
                 f"{change.verdict}"
             )
         if len(changes) > len(listed):
@@ -193,8 +203,11 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
         for number, key in enumerate(keys)
         if figures.timed[number]
     ]
-    changes.sort(key=lambda change: -abs(change.b_ns / evidence.drift - change.a_ns))
     whole = _whole(all_steps, counts[0], rng, confidence, least, enough, evidence)
+    between = [time_between_events(store, which) for store, which in zip(stores, found, strict=True)]
+    if enough and all(typical(times[None])[0] > 0 for times in between):
+        changes.append(_beside_ops(_whole(between, counts[0], rng, confidence, least, enough, evidence), evidence.drift, least))
+    changes.sort(key=lambda change: -abs(change.b_ns / evidence.drift - change.a_ns))
     a_steps, b_steps = (sum(map(len, side)) for side in (all_steps[: counts[0]], all_steps[counts[0] :]))
     memory = tuple(memory_changes(*sides))
     by_optimizer = any(which.by_optimizer for which in found)
@@ -332,6 +345,18 @@ def _whole(
     ratio = of_b / of_a if sure else 1.0
     verdict = _verdict(ratio, bounds, least, sure)
     return Change(WorkKey("step", "", "", 0), of_a, of_b, 1.0, 1.0, ratio, *bounds, verdict)
+
+
+def _beside_ops(measured: Change, drift: float, least: float) -> Change:
+    """The change of the time between events as a line beside those of ops, whose drift is divided out.
+
+    Python slows down with the machine as ops do, and a sleep does not: there is evidence only for what holds either way.
+    """
+    bounds = min(measured.low, measured.low / drift), max(measured.high, measured.high / drift)
+    relative = measured.ratio / drift
+    with_drift, without = (_verdict(ratio, bounds, least, enough=True) for ratio in (relative, measured.ratio))
+    verdict = with_drift if with_drift == without else "no evidence"
+    return replace(measured, key=BETWEEN_EVENTS, relative=relative, low=bounds[0], high=bounds[1], verdict=verdict)
 
 
 def _verdict(ratio: float, bounds: tuple[float, float], least: float, enough: bool) -> Verdict:
