@@ -508,6 +508,29 @@ def test_what_surrounds_the_loop_is_no_python_between_ops():
     assert "train.py(50)" not in [finding.where for finding in findings]
 
 
+@pytest.mark.parametrize(
+    ("gap", "sleep", "told"),
+    [(1, 5, "a step at train.py(13), most of it in <built-in"), (5, 1, "train.py(13), or after line 11")],
+)
+def test_where_python_time_is_is_told_by_most_of_it(gap, sleep, told):
+    """Each step has an op and a call on line 11, then time in Python, then a sleep on line 13."""
+    rows = []
+    for step in range(4):
+        at = step * 20 * MS
+        called = at + (1 + gap) * MS
+        ends = called + sleep * MS
+        rows += [
+            row("aten::mm", at + 10, at + MS - 20, stack=("train.py(11): train",)),
+            row("<built-in function len>", at + MS - 10, at + MS, observer.PYTHON, stack=("train.py(11): train",)),
+            row("<built-in function sleep>", called, ends, observer.PYTHON, stack=("train.py(13): train",)),
+            row("train.py(9): train", at + 5, ends, observer.PYTHON, stack=()),
+            row(f"ProfilerStep#{step}", at, ends, observer.STEP, stack=()),
+        ]
+    (finding,) = rules()["python_between_ops"](EventStore.from_rows(rows))
+    assert finding.where == "train.py(13)" and told in finding.evidence[1]
+    assert finding.evidence[1].count("after line") == told.count("after line")
+
+
 def waiting_thread(count=4, length=10 * MS):
     """Calls of another thread that waits: one for all of the recording, in which a short one comes again and again."""
     worker = ("worker.py(5): serve",)

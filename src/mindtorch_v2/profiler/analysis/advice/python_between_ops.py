@@ -94,9 +94,9 @@ def _by_line(store: EventStore) -> tuple[list[_Line], int]:
         if not found.is_inner(found.at(pieces.start[of])).any():  # what surrounds the loop
             continue
         typical = found.typical(found.sums(pieces.start[of], ns[of])) * found.count
-        lines.append(
-            _Line(place, round(typical), int(np.median(pieces.after_line[of])), _called(store, pieces.row[of], ns[of]))
-        )
+        after, which = np.unique(pieces.after_line[of], return_inverse=True)
+        most = int(after[np.argmax(np.bincount(which, weights=ns[of]))])
+        lines.append(_Line(place, round(typical), most, _called(store, pieces.row[of], ns[of])))
     lines.sort(key=lambda line: -line.ns)
     return lines, sum(line.ns for line in lines)
 

@@ -102,6 +102,6 @@ def _print_table(points: list[Point]) -> None:
         change = "" if point.ratio is None else f"{point.ratio - 1:+.1%}"
         peak = "" if point.peak is None else format_memory(point.peak)
         label = padded(cut(shown(point.label), _LABEL_COLUMNS), _LABEL_COLUMNS, left=True)
-        verdict = f"{point.verdict}: {shown(point.largest)}" if point.largest else point.verdict
+        verdict = f"{point.verdict}; most: {shown(point.largest)}" if point.largest else point.verdict
         times = f"{duration(point.step_ns):>9} {duration(point.p95_ns):>9} {change:>8}"
         print(f"{label} {times} {point.ops:>7.0f} {peak:>10}  {verdict}".rstrip())
