@@ -16,7 +16,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from .config import _ExperimentalConfig
+from .config import ProfilerActivity, _ExperimentalConfig
 from .profiler import profile
 from .recording.hidden_threads import hide_thread
 from .session.turns import MOST_WAITED_S, Turns, in_turn
@@ -216,22 +216,50 @@ def call_after_steps(function: Callable[[], None]) -> Any:
     return register(function)
 
 
-def recorded_file(path: str, options: dict[str, Any], wait: Callable[[profile], object]) -> profile:
-    """Record all threads but this one while wait() runs, with steps of optimizers as steps; the file is whole on return.
+class StepCount:
+    """Marks the steps of optimizers in a recording, and ends it with the last one that is wanted, on the thread that steps."""
 
-    wait() is called with the profile, whose step_num counts. The calling thread is one of the profiler's from now on.
+    def __init__(self, prof: profile, wanted: int | None) -> None:
+        self._prof = prof
+        self._wanted = wanted
+        self.count = 0
+
+    @property
+    def all_done(self) -> bool:
+        """Whether nothing is recorded any more."""
+        return self._wanted is not None and self.count >= self._wanted
+
+    def step(self) -> None:
+        """A step has ended."""
+        if self.all_done:
+            return
+        self.count += 1
+        if self.all_done:
+            self._prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+        else:
+            self._prof.step()
+
+
+def recorded_file(
+    path: str, options: dict[str, Any], wait: Callable[[StepCount], object], wanted: int | None = None
+) -> tuple[profile, int]:
+    """Record all threads but this one while wait() runs, with steps of optimizers as steps, at most as many as are wanted.
+
+    Returns the profile and how many steps ended in it; the file is whole then. The calling thread is one of the profiler's from
+    now on.
     """
     hide_thread()
     prof = _of_all_threads(options)
     prof.start()
-    steps = call_after_steps(prof.step)
+    steps = StepCount(prof, wanted)
+    listener = call_after_steps(steps.step)
     try:
-        wait(prof)
+        wait(steps)
     finally:
-        steps.remove()
+        listener.remove()
         prof.stop()
     prof.save(path)
-    return prof
+    return prof, steps.count
 
 
 class _Worker:

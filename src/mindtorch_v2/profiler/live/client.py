@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -37,7 +36,7 @@ def ask(pid: int, request: dict[str, Any], patience_s: float | None = None) -> I
 
 
 def _hint(pid: int) -> str:
-    if not os.path.exists(f"/proc/{pid}") and os.path.isdir("/proc/self"):
+    if places.is_gone(pid):
         return f"there is no process {pid}"
     others = [str(other) for other in places.armed() if other != pid]
     known = f"; armed are {', '.join(others)}" if others else ""

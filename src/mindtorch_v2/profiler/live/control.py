@@ -20,8 +20,7 @@ from typing import Any
 from .._io.files import check_writable
 from .._io.strict_json import dumps
 from ..config import RECORD_OPTIONS
-from ..on_demand import recorded_file
-from ..profiler import profile
+from ..on_demand import StepCount, recorded_file
 from ..recording.hidden_threads import hide_thread
 from . import places
 from .meter import Meter, process
@@ -131,19 +130,19 @@ def _record(request: Answer, gone: Gone) -> Iterator[Answer]:
     check_writable(path)
     options = {keyword: True for option, keyword in RECORD_OPTIONS.items() if option in request.get("options", ())}
     yield {"event": "recording", **process()}
-    prof = recorded_file(path, options, lambda prof: _until(prof, seconds, wanted, gone))
+    prof, count = recorded_file(path, options, lambda steps: _until(steps, seconds, gone), wanted)
     yield {
         "event": "complete",
         "path": path,
         "bytes": os.path.getsize(path),
         "events": len(prof._recording()),
-        "steps": prof.step_num,
+        "steps": count,
     }
 
 
-def _until(prof: profile, seconds: float, wanted: int | None, gone: Gone) -> None:
+def _until(steps: StepCount, seconds: float, gone: Gone) -> None:
     ends = time.monotonic() + seconds
-    while time.monotonic() < ends and (wanted is None or prof.step_num < wanted):
+    while time.monotonic() < ends and not steps.all_done:
         if _wait(min(_POLL_S, max(0.0, ends - time.monotonic())), gone):
             return
 

@@ -35,10 +35,18 @@ def socket_of(pid: int) -> str:
 
 
 def armed() -> list[int]:
-    """Ids of the processes that have a socket, in ascending order. One that was killed may be among them."""
+    """Ids of the processes that have a socket, in ascending order.
+
+    One that was killed leaves its socket, and may be among them where the system does not tell which processes there are.
+    """
     try:
         names = os.listdir(folder())
     except OSError:
         return []
     stems = (name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
-    return sorted(int(stem) for stem in stems if stem.isdecimal())
+    return sorted(int(stem) for stem in stems if stem.isdecimal() and not is_gone(int(stem)))
+
+
+def is_gone(pid: int) -> bool:
+    """Whether there is no such process; False where that cannot be told."""
+    return os.path.isdir("/proc/self") and not os.path.exists(f"/proc/{pid}")

@@ -6,8 +6,11 @@ import gzip
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -84,6 +87,16 @@ def test_the_socket_is_the_users_alone_and_goes_away():
     assert not os.path.exists(path) and places.armed() == []
 
 
+def test_a_process_that_was_killed_is_not_said_to_be_armed(capsys):
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    process.wait()
+    arm()
+    Path(places.socket_of(process.pid)).touch()
+    assert places.armed() == [os.getpid()]
+    disarm()
+    assert answer(capsys, "top", "1")[2].endswith("call profiler.arm() in it\n")
+
+
 def test_a_folder_of_another_user_is_refused(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 1234567)
     with pytest.raises(OSError):
@@ -127,9 +140,11 @@ def test_attach_writes_a_whole_file_without_the_profilers_threads(capsys, tmp_pa
     path = tmp_path / "x.mtp"
     code, out, _ = answer(capsys, "attach", os.getpid(), "--steps", "3", "--stack", "--memory", "-o", path, "--json")
     told = json.loads(out)
-    assert code == 0 and told["path"] == str(path) and told["steps"] >= 3 and told["bytes"] == path.stat().st_size
+    assert code == 0 and told["path"] == str(path) and told["steps"] == 3 and told["bytes"] == path.stat().st_size
     store = load(path).store
-    assert len(store) == told["events"] and len(set(store.step.tolist())) >= 3
+    assert len(store) == told["events"] and set(store.step.tolist()) == {0, 1, 2}
+    updates = store.name == store.names.index("Optimizer.step#SGD.step")
+    assert updates.sum() == 3 and store.end[~store.is_python].max() <= store.end[updates].max() + 10_000_000
     names = {store.threads[thread].name for thread in set(store.tid.tolist())}
     assert "training" in names and not any(name.startswith("profiler") for name in names)
     assert not any("threading.py" in name and "profiler" in name for name in store.names)

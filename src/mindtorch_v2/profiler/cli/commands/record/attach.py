@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(dumps({key: last[key] for key in ("path", "bytes", "events", "steps")}))
     else:
-        print(f"mtprof: {last['events']:,} events of {last['steps']} steps", file=sys.stderr)
+        print(f"mtprof: {last['events']:,} events of {last['steps']} step{'' if last['steps'] == 1 else 's'}", file=sys.stderr)
         print(shown(target))
     if not last["events"]:
         raise Failure("nothing was recorded: the process ran no op meanwhile", NOTHING)
