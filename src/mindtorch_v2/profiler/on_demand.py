@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import difflib
+import itertools
 import os
 import signal
 import statistics
@@ -28,6 +30,9 @@ _HISTORY = 50  # steps whose median is the usual time
 _WARM_UP = 10  # steps before any is called slow
 
 
+_numbers = itertools.count()  # of recordings: two services of a process write no file of the same name
+
+
 class OnDemand:
     """Records when triggered. `dumps` lists the files written so far; close() ends it and writes a recording under way.
 
@@ -48,7 +53,6 @@ class OnDemand:
         self._on_dump = on_dump
         self._on_close: list[Callable[[], None]] = []
         self._process = os.getpid()
-        self._count = 0
         atexit.register(self.close)
 
     @property
@@ -82,8 +86,7 @@ class OnDemand:
         self._steps.remove()
         prof.stop()
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        self._kept.append((prof, f"on-demand-{os.getpid()}-{stamp}-{self._count}.mtp"))
-        self._count += 1
+        self._kept.append((prof, f"on-demand-{os.getpid()}-{stamp}-{next(_numbers)}.mtp"))
         self._profile = None
         self._write_kept()
         return self.dumps[-1]
@@ -168,7 +171,8 @@ def serve_on_demand(
     """Let a running process be profiled: no daemon, no port.
 
     trigger: a signal, as number or name ("USR1": `kill -USR1 <pid>` starts, a second one stops and writes), or a path:
-    creating or touching that file does the same; a file that has a signal's name is "./USR1". slow_step: record the next
+    creating or touching that file does the same; a file that has a signal's name is "./USR1", and a name that is almost a
+    signal's is refused. slow_step: record the next
     `slow_steps_recorded` steps whenever a step (counted by the optimizers) took more than this many times the median of the
     last ones. Files go to `folder`, each of them complete as soon as it has its name; on_dump is called with the path of
     each. `options` are those of profile(). A signal needs the main thread, as Python has it.
@@ -183,7 +187,7 @@ def serve_on_demand(
     profile(**options)  # so that wrong options raise now, not at the first trigger
     served = OnDemand(folder, options, on_dump)
     try:
-        touched = None if trigger is None or isinstance(trigger, int) else _Touched(os.fspath(trigger))
+        touched = None if trigger is None or isinstance(trigger, int) else _touched(os.fspath(trigger))
         worker = _Worker(served, touched)
         served._on_close.append(worker.end)
         if isinstance(trigger, int):
@@ -197,12 +201,25 @@ def serve_on_demand(
 
 
 def _signal_or_path(trigger: int | str | os.PathLike[str] | None) -> int | str | os.PathLike[str] | None:
-    """The trigger, where it is the name of a signal as its number. ValueError for a number that is no signal."""
+    """The trigger, a signal's name as its number. ValueError for what is neither a signal nor the name of a file."""
     if isinstance(trigger, int):
         return signal.Signals(trigger)
     if not isinstance(trigger, str):
         return trigger
-    return signal.Signals.__members__.get(trigger, signal.Signals.__members__.get(f"SIG{trigger}", trigger))
+    known = signal.Signals.__members__
+    number = known.get(trigger, known.get(f"SIG{trigger}"))
+    if number is not None:
+        return number
+    if not trigger:
+        raise ValueError("'' is neither a signal nor the name of a file")
+    # Signals are written in capitals; of other words only one that differs in nothing else may be a signal's.
+    cutoff = 0.7 if trigger.isupper() else 1.0
+    names = [name.removeprefix("SIG") for name in known]
+    near = difflib.get_close_matches(trigger.upper().removeprefix("SIG"), names, 1, cutoff)
+    if near and not os.path.dirname(trigger):
+        a_file = os.path.join(os.curdir, trigger)
+        raise ValueError(f"{trigger!r} is no signal: did you mean {near[0]!r}? A file of that name is {a_file!r}")
+    return trigger
 
 
 def _of_all_threads(options: dict[str, Any]) -> profile:
@@ -310,7 +327,10 @@ def _attempt(served: OnDemand, action: Callable[[], object]) -> None:
 
 def _on_signal(served: OnDemand, worker: _Worker, number: int) -> None:
     put = worker.requests.put
-    previous = signal.signal(number, lambda received, frame: put(True))
+    try:
+        previous = signal.signal(number, lambda received, frame: put(True))
+    except OSError:
+        raise ValueError(f"no program can handle the signal {signal.Signals(number).name}") from None
     # A handler that was not set from Python cannot be put back: the default takes its place.
     served._on_close.append(lambda: _set_handler(number, signal.SIG_DFL if previous is None else previous))
 
@@ -335,6 +355,13 @@ class _Touched:
             return os.stat(self._path).st_mtime_ns
         except OSError:
             return None
+
+
+def _touched(path: str) -> _Touched:
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise NotADirectoryError(f"there is no folder {folder!r} in which the file {path!r} could be touched")
+    return _Touched(path)
 
 
 class SlowSteps:

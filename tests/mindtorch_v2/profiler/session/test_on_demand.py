@@ -119,6 +119,21 @@ def test_a_slow_step_is_followed_by_a_recording(tmp_path, monkeypatch):
     assert counts["Optimizer.step#SGD.step"] == 2
 
 
+def test_recordings_of_one_second_have_files_of_their_own(tmp_path):
+    dumps = []
+    for _ in range(2):
+        with serve_on_demand(tmp_path / "trigger", folder=tmp_path, on_dump=dumps.append) as served:
+            served.start()
+    assert len(set(dumps)) == 2 and all(os.path.exists(path) for path in dumps)
+
+
+@pytest.mark.parametrize("name", ["profile", "go", "trigger", "GO.TXT", "./USR1"])
+def test_other_words_are_names_of_files(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with serve_on_demand(name) as served:
+        assert not served.recording
+
+
 def test_slow_is_measured_against_the_median_of_usual_steps():
     times = iter([0, *range(10, 210, 10), 260, 270, 370, 380])
     watch = SlowSteps(3, clock=lambda: next(times))
@@ -133,6 +148,11 @@ def test_slow_is_measured_against_the_median_of_usual_steps():
         (dict(trigger="x", folder="/nowhere"), NotADirectoryError, "no folder '/nowhere'"),
         (dict(trigger="x", nonsense=1), TypeError, "nonsense"),
         (dict(trigger=9999), ValueError, "9999 is not a valid Signals"),
+        (dict(trigger="USR9"), ValueError, "'USR9' is no signal: did you mean 'USR[12]'. A file of that name is './USR9'"),
+        (dict(trigger="usr1"), ValueError, "'usr1' is no signal: did you mean 'USR1'"),
+        (dict(trigger=""), ValueError, "neither a signal nor the name of a file"),
+        (dict(trigger="KILL"), ValueError, "no program can handle the signal SIGKILL"),
+        (dict(trigger="/nowhere/go"), NotADirectoryError, "no folder '/nowhere' in which the file '/nowhere/go'"),
     ],
 )
 def test_bad_arguments(arguments, error, text):
