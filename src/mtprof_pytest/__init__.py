@@ -27,6 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, and with --mtprof bring in what does the work."""
     config.addinivalue_line("markers", MARKER)
+    for option in ("save", "json"):
+        if config.getoption(f"mtprof_{option}") is not None and not config.getoption("mtprof"):
+            from pytest import UsageError  # here, because the module is imported by runs that never need it
+
+            raise UsageError(f"--mtprof-{option} needs --mtprof: without it nothing is recorded")
     if config.getoption("mtprof"):
         from mindtorch_v2.profiler.testing import Recorded
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import inspect
 import os
 import re
 import statistics
 import time
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.unittest import TestCaseFunction
 
 from .._dispatch import observer
 from ._io.files import write_file
@@ -129,31 +133,61 @@ class Recorded:
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
         """Record the test, all but the last run ahead of pytest's own, and fail it if it is over budget."""
-        budget = _budget(pyfuncitem)
-        times: list[int] = []
-        if budget.times > 1 and not inspect.iscoroutinefunction(pyfuncitem.obj):
-            arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-            for number in range(budget.times):
-                with profile(**self._options()):
-                    began = time.perf_counter_ns()
-                    pyfuncitem.obj(**arguments)
-                    took = time.perf_counter_ns() - began
-                if number:  # the first one compiles ops
-                    times.append(took)
-        with profile(**self._options()) as prof:
+        arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+        times = self._times_ahead(pyfuncitem, lambda: pyfuncitem.obj(**arguments))
+        with profile(**self._options()) as prof, _told_run(len(times)):
             began = time.perf_counter_ns()
             result = yield
             times.append(time.perf_counter_ns() - began)
+        self._check(pyfuncitem, prof, times)
+        return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        """Have a method of a unittest.TestCase, which pytest does not call itself, record itself."""
+        if not isinstance(item, TestCaseFunction):
+            return
+        method = item.obj
+
+        @functools.wraps(method)
+        def recorded(*args: Any, **kwargs: Any) -> None:
+            times = self._times_ahead(item, lambda: method(*args, **kwargs))
+            with profile(**self._options()) as prof, _told_run(len(times)):
+                began = time.perf_counter_ns()
+                method(*args, **kwargs)
+                times.append(time.perf_counter_ns() - began)
+            self._check(item, prof, times)
+
+        if not inspect.iscoroutinefunction(method):
+            item.obj = recorded
+        elif _budget(item) != Budget():
+            pytest.fail("the budget of a coroutine of a unittest.TestCase cannot be checked", pytrace=False)
+
+    def _times_ahead(self, item: pytest.Function, call: Callable[[], object]) -> list[int]:
+        """The times of the runs before the last one, if the budget asks for several."""
+        times: list[int] = []
+        count = _budget(item).times
+        if count > 1 and not inspect.iscoroutinefunction(item.obj):
+            for number in range(count):
+                with profile(**self._options()), _told_run(number):
+                    began = time.perf_counter_ns()
+                    call()
+                    took = time.perf_counter_ns() - began
+                if number:  # the first one compiles ops
+                    times.append(took)
+        return times
+
+    def _check(self, item: pytest.Function, prof: profile, times: list[int]) -> None:
+        """Keep the figures of a test, and fail it if they are over its budget."""
         figures = figures_of(prof._recording(), times)
-        pyfuncitem.user_properties.append((_PROPERTY, figures))
-        broken = budget.broken(figures)
+        item.user_properties.append((_PROPERTY, figures))
+        broken = _budget(item).broken(figures)
         if broken:
             if self._folder is not None:
-                path = os.path.join(self._folder, re.sub(r"[^\w.-]+", "_", pyfuncitem.nodeid)[-150:] + ".mtp")
+                path = os.path.join(self._folder, re.sub(r"[^\w.-]+", "_", item.nodeid)[-150:] + ".mtp")
                 prof.save(path)
                 broken.append(f"recording: {path}")
             pytest.fail("over budget: " + "; ".join(broken), pytrace=False)
-        return result
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Show the figures of the tests that took longest, and write those of all."""
@@ -179,10 +213,27 @@ class Recorded:
             terminalreporter.write_line(f"... and {len(rows) - _LISTED} more tests; --mtprof-json writes all")
 
 
+@contextmanager
+def _told_run(before: int) -> Generator[None, None, None]:
+    """Have an error of a test that ran before say so: it may come from what an earlier run left."""
+    try:
+        yield
+    except Exception as error:
+        if before:
+            error.add_note("mtprof: the test ran before, with the same fixtures, since a limit of time needs several runs")
+        raise
+
+
 def _budget(item: pytest.Item) -> Budget:
     marker = item.get_closest_marker("mtprof")
     if marker is None:
         return Budget()
+    limits = [field.name for field in fields(Budget)]
+    for name in marker.kwargs:
+        if name not in limits:
+            near = difflib.get_close_matches(name, limits, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(limits)}"
+            raise pytest.UsageError(f"{item.nodeid}: the marker mtprof has no {name}: {hint}")
     try:
         return Budget(*marker.args, **marker.kwargs)
     except (TypeError, ValueError) as error:

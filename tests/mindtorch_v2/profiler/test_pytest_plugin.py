@@ -146,8 +146,74 @@ def test_a_wrong_marker_is_told_before_any_test_runs(tmp_path):
         "import pytest\n@pytest.mark.mtprof(max_opps=1)\ndef test_it():\n    print('began')\n"
     )
     ended = run(tmp_path, "-s", "--mtprof")
-    assert ended.returncode == 4 and "test_wrong.py::test_it: " in ended.stderr and "max_opps" in ended.stderr
+    said = "test_wrong.py::test_it: the marker mtprof has no max_opps: did you mean max_ops?"
+    assert ended.returncode == 4 and said in ended.stderr
     assert "began" not in ended.stdout
+
+
+@pytest.mark.parametrize("option", ["--mtprof-json", "--mtprof-save"])
+def test_options_that_need_another_one_are_refused_without_it(tmp_path, option):
+    (tmp_path / "test_plain.py").write_text("def test_it(): pass\n")
+    ended = run(tmp_path, option, "x")
+    assert ended.returncode == 4 and f"{option} needs --mtprof" in ended.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_an_error_of_a_repeated_run_says_that_it_is_one(tmp_path):
+    (tmp_path / "test_repeated.py").write_text(
+        "import pytest\n@pytest.mark.mtprof(max_time=1)\ndef test_it(tmp_path):\n    (tmp_path / 'x').mkdir()\n"
+        "@pytest.mark.mtprof(max_time=1)\ndef test_first():\n    raise ValueError\n"
+    )
+    ended = run(tmp_path, "--mtprof")
+    assert ended.stdout.count("mtprof: the test ran before, with the same fixtures") == 1
+
+
+UNITTEST = """
+import time
+import unittest
+import pytest
+import mindtorch_v2 as torch
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.x = torch.ones(4, 4)
+        self.calls = 0
+
+    @pytest.mark.mtprof(max_ops=1)
+    def test_within(self):
+        self.x.neg()
+
+    @pytest.mark.mtprof(max_ops=1)
+    def test_over(self):
+        self.x.neg().exp()
+
+    @pytest.mark.mtprof(max_time=0.001, runs=3)
+    def test_time_over(self):
+        time.sleep(0.002)
+
+    def test_that_fails_itself(self):
+        self.assertEqual(1, 2)
+
+class Later(unittest.IsolatedAsyncioTestCase):
+    async def test_plain(self):
+        pass
+
+    @pytest.mark.mtprof(max_ops=0)
+    async def test_with_a_budget(self):
+        pass
+"""
+
+
+def test_methods_of_unittest_are_recorded_and_checked(tmp_path):
+    (tmp_path / "test_case.py").write_text(UNITTEST)
+    ended = run(tmp_path, "--mtprof", "--mtprof-json", "x.json")
+    figures = {row["test"].rpartition("::")[2]: row for row in json.loads((tmp_path / "x.json").read_text())["tests"]}
+    assert {name: row["outcome"] for name, row in figures.items()} == {
+        "test_within": "passed", "test_over": "failed", "test_time_over": "failed",
+    }  # fmt: skip
+    assert (figures["test_within"]["ops"], figures["test_over"]["ops"], figures["test_time_over"]["runs"]) == (1, 2, 3)
+    assert "4 failed, 2 passed" in ended.stdout and "AssertionError: 1 != 2" in ended.stdout
+    assert "the budget of a coroutine of a unittest.TestCase cannot be checked" in ended.stdout
 
 
 def test_pytest_finds_the_plugin():
