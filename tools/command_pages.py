@@ -191,9 +191,9 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "Writes one recorded call of an op (recorded with `--shapes` or `record_shapes=True`) as a script that makes tensors "
         "of the same shapes, strides and types, calls the op and prints its time. The script needs nothing of this package: "
         "`python addmm.py torch` calls PyTorch's op, `python addmm.py mindtorch_v2` that of this package. The event is the "
-        "name of an op, of which the longest call is taken, or an id of `mtprof sql`. Values are random, and zero where they "
-        "are whole numbers, so that indices are valid; texts and the types of tensors in lists are not recorded. Of the 48 "
-        "ops of the demo, 48 scripts run with this package and with PyTorch 2.13.",
+        "name of an op, of which the longest call is taken, or an id of `mtprof events --json` or `mtprof sql`. Values are "
+        "random, and zero where they are whole numbers, so that indices are valid; texts and the types of tensors in "
+        "lists are not recorded. Of the 48 ops of the demo, 48 scripts run with this package and with PyTorch 2.13.",
         ["replay", PROFILE, "aten::addmm", "-o", f"{DEMO}/addmm.py"],
     ),
     "what-if": (

@@ -10,6 +10,8 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.cli import command
+from mindtorch_v2.profiler.cli.commands.live.mcp import make_server
 
 mcp = pytest.importorskip("mcp")
 
@@ -54,3 +56,8 @@ def test_a_client_asks(folder):
     assert len(json.loads(table)["rows"]) == 3
     assert json.loads(first)["part"] == 1 and json.loads(second)["part"] == 2
     assert is_error and "outside of the folder" in refused
+
+
+def test_the_server_tells_its_version(tmp_path):
+    options = make_server(str(tmp_path)).create_initialization_options()
+    assert (options.server_name, options.server_version) == ("mtprof", command.version("mindtorch_v2"))

@@ -68,10 +68,10 @@ class ReplayError(ValueError):
 
 
 def find_call(store: EventStore, event: str) -> int:
-    """The row of an event: of that number, or the longest call of that name."""
+    """The row of an event: of that id, which counts rows from 1, or the longest call of that name."""
     if event.removeprefix("#").isdecimal():
-        rows = np.flatnonzero((store.ids == int(event.removeprefix("#"))) & (store.kind == observer.OP))
-        missing = f"no op has the number {event}"
+        rows = np.flatnonzero(np.arange(len(store)) + 1 == int(event.removeprefix("#")))
+        missing = f"there is no event {event}: ids are 1 to {len(store)}"
     else:
         rows = np.flatnonzero(np.isin(store.name, [n for n, name in enumerate(store.names) if name == event]))
         missing = f"no event is named {event!r}"
@@ -100,7 +100,7 @@ def script(store: EventStore, row: int, source: str = "", runs: int = 20) -> str
     where = f", called at {user_frame(frames) or frames[0]}" if frames else ""
     origin = f"Recorded{' in ' + source if source else ''}: {duration(int(store.duration[row]))}{where}."
     return _SCRIPT.format(
-        title=f"{name}, event {int(store.ids[row])}.",
+        title=f"{name}, event {row + 1}.",
         origin=_plain_text(origin),
         op=f"torch.ops.{namespace}.{op}",
         arguments="".join(f"        {text},\n" for text in arguments),

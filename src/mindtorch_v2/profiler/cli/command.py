@@ -72,3 +72,13 @@ def first_line(module: str) -> str:
     """The same of a module that is not imported for that: most commands import much."""
     loader = cast(SourceLoader, cast(ModuleSpec, find_spec(module)).loader)
     return (ast.get_docstring(ast.parse(cast(str, loader.get_source(module)))) or "").partition("\n")[0]
+
+
+def version(package: str) -> str:
+    """The version of an installed package; "" for a checkout that is not installed."""
+    from importlib import metadata  # here, because hardly any call asks for it
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

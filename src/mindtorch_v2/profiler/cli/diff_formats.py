@@ -22,8 +22,12 @@ def text(comparison: Diff, limit: int, checked: list[Checked]) -> str:
 
 
 def json(comparison: Diff, limit: int, checked: list[Checked]) -> str:
-    """All figures, for programs."""
-    return dumps({**comparison.to_dict(), "over_limit": [_name(change) for change, over in checked if over]}, indent=1)
+    """All figures, for programs; of the changes those that had most effect, as many as the limit allows."""
+    figures = comparison.to_dict()
+    changes = figures.pop("changes")
+    shown_changes = changes if limit < 0 else changes[:limit]
+    over = [_name(change) for change, is_over in checked if is_over]
+    return dumps({**figures, "changes": shown_changes, "changes_in_all": len(changes), "over_limit": over}, indent=1)
 
 
 def markdown(comparison: Diff, limit: int, checked: list[Checked]) -> str:

@@ -151,10 +151,4 @@ def _parser_of(parser: Parser, name: str | None) -> Parser:
 
 def _version() -> str:
     """The version line; a checkout that is not installed has no version of its own."""
-    from importlib import metadata  # here, because hardly any call asks for it
-
-    try:
-        own = metadata.version(PACKAGE)
-    except metadata.PackageNotFoundError:
-        own = "(not installed)"
-    return f"mtprof of {PACKAGE} {own}, which follows torch {torch_version}"
+    return f"mtprof of {PACKAGE} {command.version(PACKAGE) or '(not installed)'}, which follows torch {torch_version}"

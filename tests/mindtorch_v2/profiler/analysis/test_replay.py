@@ -63,7 +63,8 @@ def test_what_cannot_be_replayed_is_told(store):
         ("aten::mm", "record_shapes=True"),
         ("block", "is no op"),
         ("none", "no event"),
-        ("#77", "no op has"),
+        ("#77", "there is no event #77: ids are 1 to 2"),
+        ("2", "is no op"),
     ):
         with pytest.raises(ReplayError, match=reason):
             find_call(bare, event)
@@ -80,6 +81,20 @@ def test_command(store, tmp_path, capsys):
     assert mtprof(["replay", path, str(found["id"])]) == 0
     assert capsys.readouterr().out == found["script"]
     assert mtprof(["replay", path, "aten::nothing"]) == 2
+
+
+def test_the_id_of_a_call_is_the_one_that_other_commands_tell(tmp_path, capsys):
+    """With stacks, rows of Python calls have ids, too."""
+    with profile(record_shapes=True, with_stack=True) as prof:
+        torch.ones(2, 3).neg()
+    prof.save(path := str(tmp_path / "p.mtp"))
+    assert mtprof(["events", path, "--name", "aten::neg", "--json"]) == 0
+    event = json.loads(capsys.readouterr().out)
+    assert event["id"] > 2
+    for asked in ("aten::neg", str(event["id"])):
+        assert mtprof(["replay", path, asked, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["name"], found["id"]) == ("aten::neg", event["id"]) and f"event {event['id']}." in found["script"]
 
 
 def test_the_line_is_that_of_the_program(store):

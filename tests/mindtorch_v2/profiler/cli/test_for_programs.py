@@ -171,6 +171,14 @@ def test_json_names_what_is_over_the_limit(capsys, sides):
         assert figures["over_limit"] == ["aten::a|*b*"] and figures["steps"] == {"a": 10, "b": 10}
 
 
+def test_the_changes_in_json_are_bounded_and_counted(capsys, tmp_path):
+    sides = on_slow_machine(tmp_path / "a.mtp", 1000, 1000), on_slow_machine(tmp_path / "b.mtp", 1000, 8000)
+    for limit, count in ((2, 2), (-1, 32)):
+        figures = json.loads(answer(capsys, "diff", *sides, "--json", "-n", limit)[1])
+        assert (len(figures["changes"]), figures["changes_in_all"]) == (count, 32)
+        assert {change["name"] for change in figures["changes"][:2]} == {"aten::one", "(between events)"}
+
+
 def with_memory(path, size):
     """Ten steps that allocate and free `size` bytes each."""
     rows, memory = [], []

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         hint = near_event(args.event, store.names) if args.event not in store.names else ""
         raise Failure(f"{args.event}: {error}{': ' + hint if hint else ''}", USAGE) from None
     if args.json:
-        found = {"name": store.names[store.name[row]], "id": int(store.ids[row]), "duration_ns": int(store.duration[row])}
+        found = {"name": store.names[store.name[row]], "id": row + 1, "duration_ns": int(store.duration[row])}
         print(dumps({**found, "script": text}, indent=1))
         return FINE
     if args.output is None:

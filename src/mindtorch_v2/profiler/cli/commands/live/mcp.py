@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 from ....views.tabular import import_extra
+from ... import command
 from ...exit_codes import FINE, USAGE, Failure
 from ...questions import MOST_CHARACTERS, Answers, WrongQuestionError
 
@@ -82,4 +83,5 @@ def make_server(folder: str) -> Any:
             return types.CallToolResult(content=[types.TextContent(type="text", text=str(error))], is_error=True)
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
-    return lowlevel.Server("mtprof", instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
+    own = command.version("mindtorch_v2") or None
+    return lowlevel.Server("mtprof", version=own, instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
