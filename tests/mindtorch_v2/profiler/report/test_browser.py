@@ -80,6 +80,22 @@ def test_every_section_opens_and_none_is_wider_than_the_screen(open_page, report
         assert len(page.screenshot(path=tmp_path / f"{section}.png")) > 5000
 
 
+@pytest.mark.parametrize("count", [8, 9, 10])
+def test_no_figure_of_the_overview_has_a_row_of_its_own(open_page, report, count):
+    page = open_page(report, width=1280, height=740)
+    tops = page.eval_on_selector(
+        "#section-overview .cards",
+        """(cards, count) => {
+            while (cards.children.length > count) cards.lastChild.remove();
+            while (cards.children.length < count) cards.append(cards.firstChild.cloneNode(true));
+            return [...cards.children].map((card) => card.getBoundingClientRect().top);
+        }""",
+        count,
+    )
+    rows = [tops.count(top) for top in sorted(set(tops))]
+    assert rows == {8: [8], 9: [5, 4], 10: [5, 5]}[count]
+
+
 @pytest.mark.parametrize(
     "grouping, arguments",
     [
