@@ -19,7 +19,7 @@ def source_table(store: EventStore) -> dict[str, Any]:
         "files": [_file(file) for file in found.files[:_MOST_FILES]],
         "left_out": max(0, len(found.files) - _MOST_FILES),
         "elsewhere": found.elsewhere_ns,
-        "by_function": found.by_function,
+        "limits": shown(found.limits),
     }
 
 

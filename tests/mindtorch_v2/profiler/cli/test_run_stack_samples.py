@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mindtorch_v2.profiler import load
@@ -54,3 +56,16 @@ def test_a_rate_that_is_none(script, capsys, value):
 def test_what_it_does_not_go_with(script, capsys, other, why):
     assert main(["run", "--stack-samples", "10", other, "script.py"]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_lines_and_advice_say_that_stacks_were_sampled(script, capsys):
+    assert main(["run", "-q", "--stack-samples", "0.001", "-o", "out.mtp", "script.py"]) == 0
+    capsys.readouterr()
+    said = "Only ops with a stack count: stacks of 1 of 20 ops, sampled at most 0.001 times a second."
+    for form in ([], ["--hot"]):
+        assert main(["lines", "out.mtp", *form]) == 0
+        assert capsys.readouterr().out.splitlines()[0] == said
+    assert main(["lines", "out.mtp", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sampled"].startswith("stacks of 1 of 20 ops")
+    assert main(["advice", "out.mtp"]) == 0
+    assert "not looked for: with_stack was sampled: " in capsys.readouterr().out

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ...._dispatch import observer
-from ...config import RECORD_OPTIONS
+from ...config import RECORD_OPTIONS, SAMPLED_STACKS
 from ...store.store import EventStore
 
 
@@ -17,13 +17,14 @@ class Missing:
     option: str
     keyword: str
     needed_for: str
+    recorded: str = "off"
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values, for JSON."""
-        return asdict(self)
+        return {"option": self.option, "keyword": self.keyword, "needed_for": self.needed_for}
 
     def __str__(self) -> str:
-        return f"{self.keyword} was off: {self.needed_for}; record with --{self.option}"
+        return f"{self.keyword} was {self.recorded}: {self.needed_for}; record with --{self.option}"
 
 
 def missing(store: EventStore) -> list[Missing]:
@@ -40,4 +41,7 @@ def missing(store: EventStore) -> list[Missing]:
         "shapes": "conversions, mixed floating types and tensors that grow are not looked for",
         "memory": "memory that grows from step to step is not looked for",
     }
-    return [Missing(option, RECORD_OPTIONS[option], needed[option]) for option, known in has.items() if not known]
+    found = [Missing(option, RECORD_OPTIONS[option], needed[option]) for option, known in has.items() if not known]
+    if store.metadata.get(SAMPLED_STACKS) and has["stack"]:
+        found.insert(0, Missing("stack", RECORD_OPTIONS["stack"], "Python's time has no lines, nor have most loops", "sampled"))
+    return found

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...._dispatch import observer
+from ...config import SAMPLED_STACKS
 from ...store import tree
 from ...store.store import EventStore
 from ..module_tree import in_backward
@@ -86,6 +87,16 @@ class SourceLines(NamedTuple):
     elsewhere_ns: int
     has_memory: bool
     by_function: bool  # whether the recording knows functions only, as traces of PyTorch do
+    sampled: str = ""  # of how many ops the stack is known, where stacks were sampled: only these have a line
+
+    @property
+    def limits(self) -> str:
+        """What a reader of the figures must know of them."""
+        told = (
+            ["The recording knows functions, not lines: figures stand where a function is defined."] if self.by_function else []
+        )
+        told += [f"Only ops with a stack count: {self.sampled}."] if self.sampled else []
+        return " ".join(told)
 
 
 def source_lines(store: EventStore, folder: str | None = None) -> SourceLines:
@@ -154,7 +165,8 @@ class _Lines:
         elsewhere = int(store.self_ns[rest[line[rest] < 0]].sum() + store.self_ns[store.is_first_use].sum())
         files = sorted(self.files.values(), key=lambda one: -one.self_ns)
         by_function = bool(store.options.get("stacks_by_function")) or not (store.stack[self._host] >= 0).any()
-        return SourceLines(files, elsewhere, bool(len(store.mem_time)), by_function)
+        sampled = str(store.metadata.get(SAMPLED_STACKS, ""))
+        return SourceLines(files, elsewhere, bool(len(store.mem_time)), by_function and not sampled, sampled)
 
     def _lines_of_rows(self, own_function: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The line that each row was called from; where no stack tells, that of what called it."""

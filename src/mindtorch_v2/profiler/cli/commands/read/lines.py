@@ -45,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(f"no file whose name ends with {args.file!r}: there are {known}", USAGE)
     if args.json:
         print(dumps(_as_plain(found, files, args), indent=1))
-    elif args.hot:
+        return FINE
+    if found.limits:
+        print(shown(found.limits) + "\n")
+    if args.hot:
         _print_hot(files, args)
     else:
         _print_files(found, files, args)
@@ -80,6 +83,7 @@ def _as_plain(found: SourceLines, files: list[FileLines], args: argparse.Namespa
         "lines_in_all": len(hot),
         "elsewhere_ns": found.elsewhere_ns,
         "by_function": found.by_function,
+        "sampled": found.sampled or None,
     }
 
 
@@ -97,9 +101,8 @@ def _print_hot(files: list[FileLines], args: argparse.Namespace) -> None:
 def _print_files(found: SourceLines, files: list[FileLines], args: argparse.Namespace) -> None:
     for file in reading.first(files, args.limit):
         print(f"{shown(file.name)}  {duration(file.self_ns)}")
-        for note in (file.note, _BY_FUNCTION if found.by_function else ""):
-            if note:
-                print(f"  {note}")
+        if file.note:
+            print(f"  {file.note}")
         print(_HEAD)
         for text in _code(file, args.whole, args.ops):
             print(text)
@@ -111,7 +114,6 @@ def _print_files(found: SourceLines, files: list[FileLines], args: argparse.Name
         print(f"{duration(found.elsewhere_ns)} in events that no line of the program called")
 
 
-_BY_FUNCTION = "The recording knows functions, not lines: figures stand where a function is defined."
 _HEAD = f"{'total':>9} {'self':>9} {'Python':>9} {'backward':>9} {'memory':>9} {'calls':>7}"
 _BLANK = " " * len(_HEAD)
 

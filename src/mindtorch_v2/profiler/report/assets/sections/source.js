@@ -169,7 +169,7 @@ export const source = {
       if (first) first.tabIndex = 0;
       summary.textContent =
         `${plural(lines.size, "line")} with figures, ${time(file.self)} of self time (${percent(file.self, whole + table.elsewhere)})` +
-        (table.by_function ? ". The recording knows functions, not lines: figures stand where a function is defined." : "");
+        (table.limits ? `. ${table.limits}` : "");
       problem.textContent = file.note;
       problem.hidden = !file.note;
     };
