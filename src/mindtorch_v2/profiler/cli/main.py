@@ -67,7 +67,9 @@ def _failure(error: OSError) -> str:
         return f"there is no folder {folder!r}" if folder and not os.path.isdir(folder) else f"there is no file {name!r}"
     if isinstance(error, IsADirectoryError) and error.strerror != IN_PLACE_OF_A_FOLDER:
         return f"{name!r} is a folder: name a recording in it, or see `mtprof history --help`"
-    return f"{name!r}: {error.strerror}" if isinstance(name, str) and error.strerror else str(error)
+    if not error.strerror:
+        return str(error)
+    return f"{name!r}: {error.strerror}" if isinstance(name, str) else error.strerror  # without a name: standard output
 
 
 def _unknown(name: str) -> str:

@@ -126,9 +126,20 @@ def test_a_script_that_used_the_installed_torch(tmp_path):
     assert ended.returncode == 0
     assert ended.stderr == (
         "mtprof: the script imports torch, of which nothing is recorded: --torch records it by torch.profiler, and with "
-        "--as-torch `import torch` means this package\nmtprof: wrote script.mtp\n"
+        "--as-torch `import torch` means this package\n"
+        "mtprof: nothing was recorded: the script ran no op; script.mtp was not written\n"
     )
     assert ended.stdout == "hint\n"
+
+
+@pytest.mark.parametrize("options", [(), ("-q", "--memory"), ("--json",)])
+def test_a_script_without_ops_replaces_no_file(tmp_path, options):
+    (tmp_path / "script.py").write_text("print('fine')")
+    (tmp_path / "script.mtp").write_bytes(KEPT)
+    ended = run_mtprof(*options, "script.py", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout.splitlines()[0]) == (0, "fine")
+    assert ended.stderr == "mtprof: nothing was recorded: the script ran no op; script.mtp was not written\n"
+    assert (tmp_path / "script.mtp").read_bytes() == KEPT
 
 
 @pytest.mark.parametrize(

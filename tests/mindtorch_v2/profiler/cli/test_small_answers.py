@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from importlib import metadata
 
 import pytest
@@ -179,3 +181,11 @@ def test_a_recording_without_events_is_said_to_be_one(capsys, tmp_path, command)
 def test_a_folder_where_a_file_is_to_be_written_is_told(capsys, tmp_path):
     assert main(["report", TRACE, "-o", str(tmp_path)]) == 3
     assert capsys.readouterr().err == f"mtprof report: {str(tmp_path)!r}: cannot write a file in place of the folder\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+def test_standard_output_that_cannot_be_written_is_told_without_a_number():
+    command = [sys.executable, "-m", "mindtorch_v2.profiler", "table", TRACE]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr.splitlines()[0]) == (3, "mtprof table: No space left on device")

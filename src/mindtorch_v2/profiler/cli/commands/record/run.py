@@ -225,7 +225,7 @@ def _why_empty(outcome: run_script.Outcome, schedule: _Schedule | None) -> str:
         )
     if (outcome.code and not outcome.events) or (outcome.torch_missing and outcome.only_python):
         return "nothing was recorded before the script ended"
-    return ""
+    return "" if outcome.events else "nothing was recorded: the script ran no op"
 
 
 def write_profile(prof: run_script.Recording, path: str) -> None:
