@@ -10,6 +10,7 @@ from ..._core.cpython import calling_module
 from ..._core.threads import ThreadState, started, threads
 
 _OURS = __name__.partition(".")[0]
+_NUMPYS = "(divide by zero|overflow|underflow|invalid value) encountered"  # how NumPy's warnings begin
 
 
 class _Listener:
@@ -40,4 +41,4 @@ def install() -> None:
     """
     listen(threads.state)
     started.append(listen)
-    warnings.filterwarnings("ignore", category=RuntimeWarning, module=rf"{_OURS}\.")
+    warnings.filterwarnings("ignore", message=_NUMPYS, category=RuntimeWarning, module=rf"{_OURS}\.")

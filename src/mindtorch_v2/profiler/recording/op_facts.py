@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from ..._dispatch import observer
 from ..._dispatch.registry import packets, usual_out_overload
@@ -30,6 +31,13 @@ def has_generator_after_size(name: str) -> bool:
 def keeps_pin_memory_open(name: str) -> bool:
     """Whether torch passes None on for `pin_memory`, where other ops get False."""
     return name in packets and any(spec.pin_memory_stays_open for spec in packets[name])
+
+
+def function(name: str) -> Callable[..., Any]:
+    """The Python function of an op."""
+    found = packets[name].function
+    assert found is not None
+    return found
 
 
 def out_overload(name: str, overload: str) -> str:

@@ -18,6 +18,7 @@ from ..._core.cpython import DATA_OFFSET, WORD_SHIFT, data_words
 from ..._core.dtype import DTYPES, dtype, from_numpy
 from ..._core.size import Size
 from ..._core.storage import owner_of
+from ..._core.threads import threads
 from ..._dispatch import observer
 from ..store.store import InputInfo
 from .op_facts import has_generator_after_size, has_number_form, keeps_pin_memory_open
@@ -315,7 +316,8 @@ class Captures(dict[int, Capture]):
         self._touched = touched
 
     def __missing__(self, op: int) -> Capture:
-        schema, follows = observer.op_schemas[op], self._touched is not None
+        begun = observer.clock()
+        schema, follows, known = observer.op_schemas[op], self._touched is not None, len(_codes)
         touch: AppendRow | None = self._touched.extend if self._touched is not None else None
         capture: Capture
         if schema is None:
@@ -348,7 +350,24 @@ class Captures(dict[int, Capture]):
                 },
             )
         self[op] = capture
-        return capture
+        return capture if len(_codes) == known else self._first_use(op, capture, begun)
+
+    def _first_use(self, op: int, capture: Capture, begun: int) -> Capture:
+        """Note the op, which has ended, then that code for it was compiled since `begun`; later calls do only the first.
+
+        Where several recordings note the op, one after another, the time stays that of the range around: the row would come
+        before the op's in some.
+        """
+        is_noted = False
+
+        def capture_first(start: int, end: int, sequence: int, *args: Any) -> None:
+            nonlocal is_noted
+            capture(start, end, sequence, *args)
+            if not is_noted and threads.state.capture_by_op is self:
+                observer.note_first_use(observer.op_names[op], begun)
+            is_noted = True
+
+        return capture_first
 
 
 def _without_schema(op: int, extend: AppendRow, numbers: Mapping[Key, int], touch: AppendRow | None) -> Capture:

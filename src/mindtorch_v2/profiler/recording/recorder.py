@@ -404,9 +404,11 @@ active_recorders: list[Recorder] = []
 class Recorder:
     """One recording: start, mark steps, pause and resume, stop; `assembly.freeze` makes an EventStore of it."""
 
-    def __init__(self, options: Options, clock: Callable[[], int] = perf_counter_ns) -> None:
+    def __init__(self, options: Options, clock: Callable[[], int] = perf_counter_ns, *, traces_others: bool = True) -> None:
+        """`traces_others`: with stacks, the Python calls of threads that run already are recorded, too."""
         self.options = options
         self.clock = clock
+        self._traces_others = traces_others and options.with_stack and not options.all_threads
         self.thread_recordings: list[ThreadRecording] = []
         self.running = False  # not while it is paused
         self.clock_start_ns = 0
@@ -465,7 +467,7 @@ class Recorder:
         active += (self,)
         observer.acquire()
         others = []
-        if self.options.with_stack and not self.options.all_threads:  # before this thread's own tracer runs
+        if self._traces_others:  # before this thread's own tracer runs
             for other in trace_other_threads(self.clock):
                 self._others.append(other)
                 others.append(other)

@@ -16,6 +16,7 @@ from ..._dispatch import observer
 from ..analysis.overhead import Calibration
 from ..analysis.recording_costs import hidden_calls, units
 from ..assembly.freeze import freeze
+from ..recording.op_facts import function
 from ..recording.record_function import record_function
 from ..recording.recorder import Options, Recorder
 
@@ -158,7 +159,6 @@ def backward():
 
 
 def _measure(options: Options, *, alone: bool = False) -> Calibration:
-    from ... import cat
     from ...nn import Identity
 
     work: dict[str, Any] = {
@@ -170,7 +170,7 @@ def _measure(options: Options, *, alone: bool = False) -> Calibration:
         "square": make_tensor(np.ones((2, 2), np.float32)),
         "square2": make_tensor(np.ones((2, 2), np.float32)),
         "pair": [make_tensor(np.ones((2, 3), np.float32)) for _ in range(2)],
-        "cat": cat,
+        "cat": function("cat"),
         "size": (6,),
         "dims": (0, 1),
         "text": "a b",
@@ -226,7 +226,7 @@ class _Round(NamedTuple):
 
 
 def _recorded(work: Callable[[], None], options: Options, *, alone: bool) -> _Round:
-    recorder = Recorder(options)
+    recorder = Recorder(options, traces_others=False)
     recorder.start()
     try:
         if alone:
@@ -301,7 +301,7 @@ def _varied_costs(
         round = _recorded(work, options, alone=alone)
         firsts.append(round.first - np.median(round.again))
         off.append([cold() for _ in range(_REPEATS)])
-        recorder = Recorder(options)
+        recorder = Recorder(options, traces_others=False)
         recorder.start()
         try:
             if alone:

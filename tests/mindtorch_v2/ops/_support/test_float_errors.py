@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -87,3 +89,18 @@ def test_threads_with_a_state_are_silent_too():
         thread.start()
         thread.join()
     assert not failed
+
+
+PROGRAM = """
+import threading, warnings
+import numpy as np
+import mindtorch_v2
+for text in "a file cannot be written", "divide by zero encountered in log":
+    warnings.warn_explicit(text, RuntimeWarning, "x.py", 1, module="mindtorch_v2.profiler.live.push")
+"""
+
+
+def test_only_numpys_warnings_are_left_out_of_the_packages_own():
+    shown = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stderr
+    assert "a file cannot be written" in shown
+    assert "divide by zero" not in shown

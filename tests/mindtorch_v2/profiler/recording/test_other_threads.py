@@ -11,6 +11,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._core.cpython import set_profile_of_thread
 from mindtorch_v2.profiler import _utils, profile
+from mindtorch_v2.profiler.recording.recorder import Options, Recorder
 
 
 class Worker:
@@ -88,6 +89,16 @@ def test_nothing_is_traced_after_the_end(workers):
     if sys.version_info < (3, 12):  # the place is free again
         assert set_profile_of_thread(worker.thread.ident, print)
         assert set_profile_of_thread(worker.thread.ident, None)
+
+
+def test_a_recorder_leaves_other_threads_out_if_asked(workers):
+    options = Options(with_stack=True)
+    for traces_others, count in ((True, 3), (False, 1)):
+        recorder = Recorder(options, traces_others=traces_others)
+        recorder.start()
+        recorder.stop()
+        names = [recording.name for recording in recorder.thread_recordings]
+        assert names.count("worker") == count - 1, names
 
 
 def test_a_pause_is_left_out(workers):

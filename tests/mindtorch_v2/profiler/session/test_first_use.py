@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from contextlib import ExitStack
 from time import perf_counter_ns
 
 import numpy as np
@@ -62,6 +63,36 @@ def recorded(**options):
         compile_slowly("aten::outside")
     compile_slowly("aten::after")
     return prof
+
+
+@pytest.mark.parametrize("recordings", [1, 2])
+def test_code_that_notes_the_arguments_of_an_op_is_a_first_use_too(recordings):
+    """Of each list of argument types once in a process, where shapes are recorded; after the op, whose time it is not."""
+    library = torch.library.Library(f"first_use_of_inputs{recordings}", "DEF")
+    library.define(
+        f"inner(Tensor x, {'float[] a, ' * recordings}str? b, bool? c, int[] d) -> Tensor".replace("a, float", "z, float")
+    )
+    library.impl("inner", lambda x, *more: x.clone(), "CPU")
+    op, x = getattr(torch.ops, f"first_use_of_inputs{recordings}").inner, torch.ones(3)
+    arguments = (x, *[[1.0]] * recordings, None, None, [2])
+    op(*arguments)
+    found = []
+    for _ in range(2):
+        with ExitStack() as stack:
+            profiles = [stack.enter_context(profile(record_shapes=True)) for _ in range(recordings)]
+            stack.enter_context(record_function("block"))
+            for _ in range(2):
+                op(*arguments)
+        for prof in profiles:
+            store = prof.profiler.store
+            names = [store.names[name] for name in store.name]
+            found.append([name for name in names if "first_use_of_inputs" in name])
+            assert not [problem for problem in validate(prof) if problem.severity == "error"]
+            around = {names[store.parent[row]] for row, name in enumerate(names) if "first_use_of_inputs" in name}
+            assert around == {"block"}
+    name = f"first_use_of_inputs{recordings}::inner"
+    first = [name, f"first use of {name}", name] if recordings == 1 else [name, name]
+    assert found == [first] * recordings + [[name, name]] * recordings
 
 
 def lines_of(table):

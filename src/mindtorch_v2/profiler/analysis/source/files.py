@@ -39,7 +39,7 @@ class SourceText(NamedTuple):
 def recorded_sources(stacks: Iterable[tuple[str, ...]]) -> dict[str, dict[str, Any]]:
     """Path and digest of every file in the stacks that is there now, by the name it has in them.
 
-    Code that is in no file, such as a notebook's cell, is kept as text: nobody could read it afterwards.
+    Code that is in no file, such as a notebook's cell, is kept as text: afterwards it is nowhere to be read.
     """
     found = {}
     for name in _files(stacks):
