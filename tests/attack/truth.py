@@ -160,7 +160,7 @@ def _best(times: list[int]) -> float:
 
 def _counted_self_times(size: int, sets: dict[str, dict[str, bool]]) -> str:
     """The same by a clock that only the kernels advance: what else is in a self time is not the op's."""
-    from mindtorch_v2._dispatch import entry_globals
+    from mindtorch_v2._dispatch import entry_globals, observer
     from mindtorch_v2.profiler.assembly.freeze import freeze
     from mindtorch_v2.profiler.recording.recorder import Options, Recorder
 
@@ -180,14 +180,14 @@ def _counted_self_times(size: int, sets: dict[str, dict[str, bool]]) -> str:
     real = entry_globals.clock
     for name, chosen in sets.items():
         recorder = Recorder(Options(**chosen), clock=lambda: now[0])
-        entry_globals.clock = lambda: now[0]
+        entry_globals.clock = observer.clock = lambda: now[0]
         recorder.start()
         try:
             for _ in range(size):
                 torch.ops.counted_truth.around(x)
         finally:
             recorder.stop()
-            entry_globals.clock = real
+            entry_globals.clock = observer.clock = real
         store = freeze(recorder)
         rows = [(store.names[store.name[row]], int(store.self_ns[row])) for row in range(len(store))]
         found = {each: rows.count(each) for each in rows if each[0].startswith("counted_truth")}

@@ -244,7 +244,7 @@ def test_one_object_on_several_threads_and_nested_in_itself():
 # ---------------------------------------------------------------- the rules, in the source
 
 # These hold no state: an open file or a folder that its end closes, a name in an error, a range that always raises.
-STATELESS = {"opened", "_reader", "_named", "range", "optimized_execution", "mkdtemp", "_open_file_like"}
+STATELESS = {"opened", "_reader", "_named", "range", "optimized_execution", "mkdtemp", "_open_file_like", "_told_run"}
 STATELESS |= {"_open_zipfile_reader", "_open_zipfile_writer", "use_mem_pool"}
 
 
