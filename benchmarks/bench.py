@@ -32,6 +32,9 @@ from stored import Stored, store
 
 HERE = Path(__file__).resolve().parent
 PAGE = os.sysconf("SC_PAGE_SIZE")
+# These make a library take other kernels than its own choice for the processor, which is what users have. Environments whose results
+# must be alike on several machines set them, for one side only.
+KERNEL_CHOICES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "NPY_DISABLE_CPU_FEATURES")
 COMPILE = """
 import compileall, importlib.util, sys
 compileall.compile_dir(importlib.util.find_spec(sys.argv[1]).submodule_search_locations[0], quiet=2)
@@ -53,7 +56,8 @@ class Side:
         self.reply, reply_w = os.pipe()
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the worker
         env = dict(os.environ, BENCH_CLOCK=self.clock, PYTHONHASHSEED="0")
-        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        for name in ("PYTHONDONTWRITEBYTECODE", *KERNEL_CHOICES):
+            env.pop(name, None)
         if self.threads is None:
             # As pip leaves a package: without bytecode, every fresh process would compile its sources, on one side only.
             subprocess.run([self.python, "-c", COMPILE, self.module], env=env, stdout=subprocess.DEVNULL, check=False)
