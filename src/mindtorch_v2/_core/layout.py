@@ -121,6 +121,25 @@ def like_operands(result: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndar
     return in_order(result, order_of_dims(shape, [_broadcast_strides(one, ndim, shape) for one in operands]))
 
 
+# NumPy computes row-major where operands disagree. From so many elements on, to lay that out anew takes longer than to turn them.
+_LARGE = 4096
+
+
+def turned(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[int, ...] | bool]:
+    """Two large operands that lie differently, turned so that a pointwise result lies row by row, and how it is turned back.
+
+    That result is what `like_operands` makes of one of the operands as they are. True in place of the permutation: not turned.
+    """
+    shape = first.shape
+    if first.size < _LARGE or second.shape != shape or first.strides == second.strides or 1 in shape:
+        return first, second, True
+    outermost_first = order_of_dims(shape, [first.strides, second.strides])[::-1]
+    if outermost_first == list(range(len(shape))):
+        return first, second, True
+    inverse = tuple(sorted(range(len(shape)), key=outermost_first.__getitem__))
+    return first.transpose(outermost_first), second.transpose(outermost_first), inverse
+
+
 def steps_in_order(shape: Sequence[int], itemsize: int, order: Sequence[int]) -> tuple[int, ...]:
     """Byte strides without gaps of dims that lie in this order, innermost first."""
     steps, step = [0] * len(shape), itemsize

@@ -1,8 +1,8 @@
 """Splits the work of large kernels into blocks, which the threads of a pool and the calling one take in turn.
 
-The blocks depend on shapes alone, never on the number of threads, and each is worked on by a single thread, so that results are
-the same to the last bit for every number of threads. NumPy releases the GIL while it computes. A block should take some 50 us
-or more: to wake a thread costs about as much.
+Each block is worked on by a single thread, and where results depend on the blocks at all, these depend on shapes alone, never on
+the number of threads: results are the same to the last bit for every number. NumPy releases the GIL while it computes. A block
+should take some 50 us or more: to wake a thread costs about as much.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ import numpy as np
 from .blas import get_num_threads, one_blas_thread
 
 Task = Callable[[int], None]
+
+# Elements of a block. Between two calls of NumPy a thread needs the GIL, for which it waits some 30 us where another one has it: with
+# shorter calls that happens too often, longer ones leave the cache. A block that few passes go over takes too little time to share.
+_SHORTEST, _LONGEST = 1 << 17, 1 << 18
+_BLOCKS = 4
+_FEW_PASSES = 3
 
 
 class _Region:
@@ -145,13 +151,23 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_pool.stop, after_in_child=_pool.renew)
 
 
+def is_shared() -> bool:
+    """Whether several threads would take part in what the calling thread runs."""
+    return get_num_threads() > 1 and not _inside.value
+
+
+def elements_of_block(size: int, passes: int = 8) -> int:
+    """Into blocks of how many elements to split so many that NumPy goes over several times, for threads to share."""
+    return min(_LONGEST, max(_SHORTEST if passes > _FEW_PASSES else _LONGEST, -(-size // _BLOCKS)))
+
+
 def run(count: int, task: Task) -> None:
     """Call `task` with every number below `count`, each once, on up to `get_num_threads()` threads.
 
     Tasks must not depend on each other; what one raises is raised, when none runs any more. BLAS uses a single thread
     meanwhile, so that a task may call it.
     """
-    if get_num_threads() == 1 or _inside.value:
+    if not is_shared():
         for number in range(count):
             task(number)
         return

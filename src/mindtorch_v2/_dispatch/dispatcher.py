@@ -146,11 +146,16 @@ def wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -
     return wrapped
 
 
-def arrange(tensor: Tensor, operands: tuple[Any, ...]) -> np.ndarray:
+def arrange(tensor: Tensor, operands: tuple[Any, ...], turned_by: tuple[int, ...] | bool = True) -> np.ndarray:
     """Lay a pointwise result out as torch does for these operands. One that is not row-major gets its storage here: that is
-    how the ops it goes into know that they have to look.
+    how the ops it goes into know that they have to look. `turned_by`: the permutation that turns the result back, if `layout.turned`
+    gave one.
     """
     array: np.ndarray = tensor._array
+    if turned_by is not True:
+        array = tensor._array = np.ascontiguousarray(array).transpose(turned_by)
+        storage_of(tensor)
+        return array
     arrays = [one for one in operands if one.__class__ is np.ndarray]
     if arrays:
         array = tensor._array = like_operands(array, arrays)

@@ -329,7 +329,7 @@ def _arrange(text: _Text, op: OpSpec, tensors: list[Argument]) -> None:
         operands = [*[f"{name}._array" for name in _plain_names(op)], *[f"_x{i}" for i in range(len(op.promoted))]]
         if op.last_first:
             operands.reverse()
-        text.add(f"if _strided: _out = arrange(_result, ({', '.join(operands)},))")
+        text.add(f"if _strided: _out = arrange(_result, ({', '.join(operands)},), _strided)")
     elif op.layout is Layout.OPERANDS:
         names = [a.python_name for a in tensors if a.is_tensor and not a.optional]
         shared = " or ".join(f"{name}._storage is not None" for name in names)
@@ -347,7 +347,8 @@ def _plain_names(op: OpSpec) -> list[str]:
 
 def _note_layout(text: _Text, op: OpSpec, tensors: list[str]) -> None:
     """Emit `_strided`: whether operands may lie otherwise than row by row. Only views do, and what was made of such, which
-    therefore has a storage, too; so tensors of neither kind cost no more than a look at their slots.
+    therefore has a storage, too; so tensors of neither kind cost no more than a look at their slots. For operands that were
+    turned it becomes the permutation that turns the result back.
     """
     if iterates(op):
         plain = _plain_names(op)
@@ -445,6 +446,8 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
         text.add(remake)
         text.end()
         _note_layout(text, op, [first.python_name, other])
+        if iterates(op) and not op.last_first and not plain:
+            text.add("if _strided: _x0, _x1, _strided = turned(_x0, _x1)")
         text.end()
     else:
         text.add(f"_keys = {_keys_expression(tensors)}")

@@ -19,7 +19,7 @@ from numpy import asarray, ascontiguousarray, ndarray
 
 from .._core import dtype as _dtype
 from .._core import tensor as _tensor
-from .._core.layout import like_image, like_volume
+from .._core.layout import like_image, like_volume, turned
 from .._core.storage import allocation
 from .._core.tensor import Tensor, make_sharing, make_view, storage_of
 from .._core.threads import ThreadState, threads
@@ -77,7 +77,7 @@ make_tensor: Callable[[ndarray[Any, Any]], Tensor] = _tensor.make_tensor
 # ---------------------------------------------------------------- installed by _dispatch.dispatcher
 
 # Lays a result out as torch does for these operands: (result, operands) -> its array.
-arrange: Callable[[Tensor, tuple[Any, ...]], ndarray[Any, Any]]
+arrange: Callable[..., ndarray[Any, Any]]
 keys_of: Callable[[Any], int]
 listed_keys: Callable[[Any], int]
 # RuntimeError where the first tensor must not be written to because of the memory that it has in common with the others.
@@ -209,6 +209,7 @@ __all__ = [
     "spread",
     "storage_of",
     "threads",
+    "turned",
     "without_history",
     "write_result",
 ]

@@ -62,3 +62,31 @@ def test_dims_of_one_element_lie_outside_as_in_torch(order, strides):
     x = torch.zeros(1, 1, 4, 12)[:, :, :, ::2].permute(order)
     assert torch.exp(x).stride() == torch.add(x, x).stride() == torch.eq(x, x).stride() == strides
     assert torch.exp(x, out=torch.empty(0)).stride() == strides
+
+
+@pytest.mark.parametrize(
+    ("shape", "orders"),
+    [
+        ((80, 90), ((1, 0), (0, 1))),
+        ((80, 90), ((0, 1), (1, 0))),
+        ((4, 8, 20, 30), ((0, 2, 3, 1), (0, 1, 2, 3))),
+        ((4, 8, 20, 30), ((3, 1, 2, 0), (0, 2, 3, 1))),
+        ((4, 8, 20, 30), ((2, 3, 0, 1), (2, 3, 0, 1))),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 2])
+def test_large_operands_that_lie_differently_are_combined_in_the_order_of_the_first(shape, orders, step):
+    """Of small ones the result is laid out anew, which takes as long; both agree."""
+
+    def lying(order):
+        whole = torch.randn([shape[dim] * (step if place == len(order) - 1 else 1) for place, dim in enumerate(order)])
+        return whole[..., ::step].permute([order.index(dim) for dim in range(len(order))])
+
+    first, second = (lying(order) for order in orders)
+    small = tuple(slice(0, 2) for _ in shape)
+    for op in (torch.add, torch.sub, torch.div, torch.maximum, torch.gt, torch.atan2):
+        got, like = op(first, second), op(first[small], second[small])
+        assert got.tolist() == op(first.contiguous(), second.contiguous()).tolist()
+        by_size = sorted(range(len(shape)), key=got.stride().__getitem__)
+        assert by_size == sorted(range(len(shape)), key=like.stride().__getitem__)
+        assert got.untyped_storage().nbytes() == got.numel() * got.element_size()

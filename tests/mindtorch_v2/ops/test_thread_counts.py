@@ -13,6 +13,7 @@ import mindtorch_v2.nn.functional as F
 from mindtorch_v2._core import parallel
 
 _MANY = 3 * (1 << 16) + 17  # elements: several blocks, the last one short
+_MORE = 4 * _MANY  # of which few passes are shared, too
 
 
 def _leaf(*shape):
@@ -49,8 +50,8 @@ CASES = {
     "mish": lambda: _trained(F.mish, _leaf(_MANY)),
     "sigmoid": lambda: _trained(torch.sigmoid, _leaf(_MANY)),
     "erf": lambda: [torch.erf(torch.randn(_MANY))],
-    "lerp": lambda: [torch.lerp(torch.randn(_MANY), torch.randn(_MANY), 0.3)],
-    "addcmul_": lambda: [torch.randn(_MANY).addcmul_(torch.randn(_MANY), torch.randn(_MANY), value=0.5)],
+    "lerp": lambda: [torch.lerp(torch.randn(_MORE), torch.randn(_MORE), 0.3)],
+    "addcmul_": lambda: [torch.randn(_MORE).addcmul_(torch.randn(_MORE), torch.randn(_MORE), value=0.5)],
     "softmax": lambda: _trained(lambda x: F.softmax(x, -1), _leaf(700, 300)),
     "softmax of large numbers": lambda: [F.softmax(torch.randn(700, 300) * 50, -1)],
     "softmax of one block": lambda: _trained(lambda x: F.softmax(x, -1), _leaf(100, 300)),
@@ -102,7 +103,7 @@ CASES = {
     ),
     "LSTM": lambda: _trained(lambda x: torch.nn.LSTM(32, 64)(x)[0], _leaf(20, 16, 32)),
     "randn": lambda: [torch.randn(_MANY)],
-    "addcdiv_": lambda: [torch.randn(_MANY).addcdiv_(torch.randn(_MANY), torch.rand(_MANY) + 1, value=0.5)],
+    "addcdiv_": lambda: [torch.randn(_MORE).addcdiv_(torch.randn(_MORE), torch.rand(_MORE) + 1, value=0.5)],
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..._core import parallel
 from .half import in_float32, is_half
 
-# Elements of a block: 256 KB of float32. Smaller arrays are a block of their own.
+# Elements of a block, where one thread goes over all of them: 256 KB of float32. Smaller arrays are a block of their own.
 BLOCK = 1 << 16
 
 
@@ -23,10 +23,23 @@ def splits(first: np.ndarray, *others: np.ndarray | None) -> bool:
     )
 
 
-def in_blocks(work: Callable[..., Any], out: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
-    """Call `work(block of out, blocks of the arrays)` for all blocks of arrays that `splits` is true for; returns `out`."""
+def in_blocks(work: Callable[..., Any], out: np.ndarray, *arrays: np.ndarray, passes: int = 8) -> np.ndarray:
+    """Call `work(block of out, blocks of the arrays)` for all blocks of arrays that `splits` is true for; returns `out`.
+
+    What becomes of an element must not depend on the others: blocks that threads share are larger than those of one thread. All have
+    about the same size, since some functions compute a few elements in another way. `passes`: how often `work` goes over a block.
+    """
     flat = [a.reshape(-1) for a in (out, *arrays)]
-    parallel.blocks(out.size, BLOCK, lambda part: work(*[a[part] for a in flat]))
+    size = out.size
+    shared = parallel.elements_of_block(size, passes) if parallel.is_shared() else size
+    count = (size + shared // 2) // shared
+    if count > 1:
+        step = -(-size // count)
+        parallel.blocks(size, step, lambda part: work(*[a[part] for a in flat]))
+        return out
+    step = -(-size // max(size // BLOCK, 1))
+    for start in range(0, size, step):
+        work(*[a[start : start + step] for a in flat])
     return out
 
 

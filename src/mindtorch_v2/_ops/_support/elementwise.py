@@ -91,7 +91,11 @@ def clipped(array: np.ndarray, low: float, high: float, out: np.ndarray | None =
 def logistic(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """1 / (1 + exp(-x)). exp of a large number overflows to inf, whose reciprocal is the right 0."""
     if x.size > BLOCK and splits(x, out):
-        return in_blocks(lambda target, block: logistic(block, target), np.empty_like(x) if out is None else out, x)
+        return in_blocks(lambda target, block: _logistic(block, target), np.empty_like(x) if out is None else out, x)
+    return _logistic(x, out)
+
+
+def _logistic(x: np.ndarray, out: np.ndarray | None) -> np.ndarray:
     result = _negative(x, out)
     if result.__class__ is not _ndarray:
         result = np.asarray(result)

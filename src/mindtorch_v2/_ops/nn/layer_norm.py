@@ -21,8 +21,6 @@ from .._support.split_products import dot_with_vector
 from ..pointwise.scalar_forms import add_number_
 from ._norm_dtypes import check_gradient, check_mixed, in_float32_with_parameters, statistics_dtype
 
-# Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
-_BLOCK = 1 << 16
 # Up to here BLAS computes on one thread by itself.
 _FEW = 8192
 _FIRST_COLUMN = np.s_[:, :1]
@@ -30,7 +28,7 @@ _FIRST_COLUMN = np.s_[:, :1]
 
 def _step(rows):
     """How many rows are worked on together."""
-    return max(_BLOCK // max(rows.shape[1], 1), 1)
+    return max(parallel.elements_of_block(rows.size) // max(rows.shape[1], 1), 1)
 
 
 def _normalize(rows, eps, finish=None):

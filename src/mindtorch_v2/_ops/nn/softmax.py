@@ -14,8 +14,6 @@ from .._support.elementwise import exp_is_safe, need_float
 from .._support.flops import per_element
 from .._support.half import in_float32
 
-# Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
-_BLOCK = 1 << 16
 # Rows of up to so many elements are summed faster all together than one by one.
 _SHORT = 64
 # Up to here BLAS computes on one thread by itself.
@@ -36,7 +34,7 @@ def _by_rows(kernel, *arrays):
     out = np.empty(first.shape, first.dtype)
     width = first.shape[-1]
     rows = [a.reshape(-1, width) for a in (*arrays, out)]
-    parallel.blocks(len(rows[0]), max(_BLOCK // width, 1), lambda part: kernel(*[r[part] for r in rows]))
+    parallel.blocks(len(rows[0]), max(parallel.elements_of_block(first.size) // width, 1), lambda part: kernel(*[r[part] for r in rows]))
     return out
 
 

@@ -43,7 +43,7 @@ def _plus_scaled(combine, self, tensor1, tensor2, value, out):
     if self.size > BLOCK and self.dtype.kind == "f" and splits(self, tensor1, tensor2, out):
         factor = None if value == 1 else fitting_number(value, self.dtype)
         result = np.empty(self.shape, self.dtype) if out is None else out
-        return in_blocks(lambda *blocks: _plus_scaled_block(combine, factor, *blocks), result, self, tensor1, tensor2)
+        return in_blocks(lambda *blocks: _plus_scaled_block(combine, factor, *blocks), result, self, tensor1, tensor2, passes=3)
     combined = combine(tensor1, tensor2)
     if value != 1:
         combined = np.multiply(
@@ -115,7 +115,7 @@ def _interpolated(self, end, weight, out):
     """`lerp` computed from the nearer end, so that both ends are exact."""
     if self.size > BLOCK and not weight.ndim and splits(self, end, out) and self.dtype.kind == "f":
         result = np.empty(self.shape, self.dtype) if out is None else out
-        return in_blocks(lambda *blocks: _interpolated_block(weight, *blocks), result, self, end)
+        return in_blocks(lambda *blocks: _interpolated_block(weight, *blocks), result, self, end, passes=3)
     difference = np.subtract(end, self)
     near = np.abs(weight) < 0.5
     if near.ndim == 0:
