@@ -32,9 +32,15 @@ from stored import Stored, store
 
 HERE = Path(__file__).resolve().parent
 PAGE = os.sysconf("SC_PAGE_SIZE")
-# These make a library take other kernels than its own choice for the processor, which is what users have. Environments whose results
-# must be alike on several machines set them, for one side only.
-KERNEL_CHOICES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "NPY_DISABLE_CPU_FEATURES")
+# These make a library take other kernels than its own choice for the processor, which is what users have. Environments whose
+# results must be alike on several machines set them, for one side only.
+KERNEL_CHOICES = (
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
+    "NPY_DISABLE_CPU_FEATURES",
+)
 COMPILE = """
 import compileall, importlib.util, sys
 compileall.compile_dir(importlib.util.find_spec(sys.argv[1]).submodule_search_locations[0], quiet=2)

@@ -121,7 +121,8 @@ def like_operands(result: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndar
     return in_order(result, order_of_dims(shape, [_broadcast_strides(one, ndim, shape) for one in operands]))
 
 
-# NumPy computes row-major where operands disagree. From so many elements on, to lay that out anew takes longer than to turn them.
+# NumPy computes row-major where operands disagree. From so many elements on it takes longer to lay that out anew than to turn
+# the operands.
 _LARGE = 4096
 
 

@@ -1,8 +1,8 @@
 """Splits the work of large kernels into blocks, which the threads of a pool and the calling one take in turn.
 
-Each block is worked on by a single thread, and where results depend on the blocks at all, these depend on shapes alone, never on
-the number of threads: results are the same to the last bit for every number. NumPy releases the GIL while it computes. A block
-should take some 50 us or more: to wake a thread costs about as much.
+Each block is worked on by a single thread, and where results depend on the blocks at all, these depend on shapes alone, never
+on the number of threads: results are the same to the last bit for every number. NumPy releases the GIL while it computes. A
+block should take some 50 us or more: to wake a thread costs about as much.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
 
@@ -19,57 +20,64 @@ from .blas import get_num_threads, one_blas_thread
 
 Task = Callable[[int], None]
 
-# Elements of a block. Between two calls of NumPy a thread needs the GIL, for which it waits some 30 us where another one has it: with
-# shorter calls that happens too often, longer ones leave the cache. A block that few passes go over takes too little time to share.
+# Elements of a block. Between two calls of NumPy a thread needs the GIL, for which it waits some 30 us where another one has it:
+# with shorter calls that happens too often, longer ones leave the cache. A block that few passes go over takes too little time
+# to share.
 _SHORTEST, _LONGEST = 1 << 17, 1 << 18
 _BLOCKS = 4
 _FEW_PASSES = 3
 
 
 class _Region:
-    """The tasks of one call of `run`: numbers below `count`, which threads take until none is left."""
+    """The tasks of one call of `run`: numbers below `count`, which threads take until none is left.
+
+    The calling thread takes them from the first on, the pool's from the last: so the same part of a batch is worked on by the
+    same core from one op to the next, and mostly lies in its cache.
+    """
 
     def __init__(self, count: int, task: Task) -> None:
-        self._task, self._count = task, count
+        self._task, self._end = task, count
         self._next = self._active = 0
         self._error: BaseException | None = None
         self._lock, self._idle = threading.Lock(), threading.Lock()
 
-    def _take(self) -> int:
-        """The next number, or -1."""
+    def _take(self, last: bool) -> int:
+        """The first or last number that is left, or -1."""
         with self._lock:
-            number = self._next
-            if number >= self._count:
+            if self._next >= self._end:
                 return -1
-            self._next = number + 1
-        return number
+            if last:
+                self._end -= 1
+                return self._end
+            self._next += 1
+            return self._next - 1
 
     def take_part(self) -> None:
         """Work on tasks until none is left, on a thread of the pool; the first error is kept for `close`."""
         with self._lock:
-            if self._next >= self._count:
+            if self._next >= self._end:
                 return
             self._active += 1
             if self._active == 1:
                 self._idle.acquire(blocking=False)
         try:
-            self.work()
+            self.work(last=True)
         except BaseException as error:
             self._error = error
         finally:
             with self._lock:
                 if self._error is not None:
-                    self._next = self._count
+                    self._end = 0
                 self._active -= 1
                 if not self._active:
                     self._idle.release()
 
-    def work(self) -> None:
+    def work(self, *, last: bool = False) -> None:
         """Work on tasks until none is left."""
-        number = self._take()
+        number = self._take(last)
         while number >= 0:
             self._task(number)
-            number = self._take()
+            number = self._take(last)
 
     def close(self) -> None:
         """Hand out no more tasks, wait for those that run, and raise what they raised.
@@ -80,7 +88,7 @@ class _Region:
         while not is_idle:
             try:
                 with self._lock:
-                    self._next = self._count
+                    self._end = 0
                 with self._idle:
                     is_idle = True
             except BaseException as interrupt:
@@ -183,6 +191,19 @@ def run(count: int, task: Task) -> None:
         finally:
             _inside.value = False
             region.close()
+
+
+def both(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+    """The results of two functions that take about the same time and split their work. Two threads gain by taking one each."""
+    if not is_shared() or get_num_threads() > 2:
+        return first(), second()
+    functions, results = (first, second), [None, None]
+
+    def task(number: int) -> None:
+        results[number] = functions[number]()
+
+    run(2, task)
+    return results[0], results[1]
 
 
 def blocks(length: int, step: int, work: Callable[[slice], None]) -> None:

@@ -148,8 +148,8 @@ def wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -
 
 def arrange(tensor: Tensor, operands: tuple[Any, ...], turned_by: tuple[int, ...] | bool = True) -> np.ndarray:
     """Lay a pointwise result out as torch does for these operands. One that is not row-major gets its storage here: that is
-    how the ops it goes into know that they have to look. `turned_by`: the permutation that turns the result back, if `layout.turned`
-    gave one.
+    how the ops it goes into know that they have to look. `turned_by`: the permutation that turns the result back, if
+    `layout.turned` gave one.
     """
     array: np.ndarray = tensor._array
     if turned_by is not True:

@@ -26,8 +26,9 @@ def splits(first: np.ndarray, *others: np.ndarray | None) -> bool:
 def in_blocks(work: Callable[..., Any], out: np.ndarray, *arrays: np.ndarray, passes: int = 8) -> np.ndarray:
     """Call `work(block of out, blocks of the arrays)` for all blocks of arrays that `splits` is true for; returns `out`.
 
-    What becomes of an element must not depend on the others: blocks that threads share are larger than those of one thread. All have
-    about the same size, since some functions compute a few elements in another way. `passes`: how often `work` goes over a block.
+    What becomes of an element must not depend on the others: blocks that threads share are larger than those of one thread. All
+    have about the same size, since some functions compute a few elements in another way. `passes`: how often `work` goes over
+    a block.
     """
     flat = [a.reshape(-1) for a in (out, *arrays)]
     size = out.size

@@ -20,6 +20,9 @@ _FEW_OF_VECTOR = 1 << 13
 # Multiply-adds from which on a product of two matrices is split, and how many blocks it then has.
 _MANY = 1 << 24
 _BLOCKS = ((1 << 31, 8), (1 << 27, 4), (_MANY, 2))
+# From so many products of a batch on each is a block of its own, unless it is large.
+_FEWEST_WHOLE = 4
+_LARGE = 1 << 27
 # Blocks have a multiple of so many rows or columns, as the inner loops of BLAS do.
 _UNIT = 32
 # Up to so many rows a product with a transposed matrix is computed transposed and copied. With AVX-512 that takes half the time
@@ -60,7 +63,7 @@ def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -
     if not batch:
         return _fill(out, left, right)
     left, right = (np.broadcast_to(side, (*batch, *side.shape[-2:])) for side in (left, right))
-    if work >= _MANY:
+    if work >= (_MANY if batch[0] < _FEWEST_WHOLE else _LARGE):
         for number in range(batch[0]):
             matmul(left[number], right[number], out[number])
     else:

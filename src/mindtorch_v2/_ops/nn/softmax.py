@@ -34,7 +34,8 @@ def _by_rows(kernel, *arrays):
     out = np.empty(first.shape, first.dtype)
     width = first.shape[-1]
     rows = [a.reshape(-1, width) for a in (*arrays, out)]
-    parallel.blocks(len(rows[0]), max(parallel.elements_of_block(first.size) // width, 1), lambda part: kernel(*[r[part] for r in rows]))
+    step = max(parallel.elements_of_block(first.size) // width, 1)
+    parallel.blocks(len(rows[0]), step, lambda part: kernel(*[r[part] for r in rows]))
     return out
 
 

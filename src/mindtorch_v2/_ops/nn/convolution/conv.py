@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...._core import parallel
 from ...._core.layout import has_channels_last, with_channels_last
 from ...._dispatch.facts import Autocast, Layout
 from ...._dispatch.registry import aten, composite, op
@@ -24,6 +25,9 @@ from ._checks import (
     each,
 )
 from ._kernels import forward, input_grad, weight_grad
+
+# Multiply-adds of a gradient (of as many images as come in) from which on two threads gain by taking a gradient each.
+_SHARED = 1 << 23
 
 _DOCS = {
     "conv1d": """Convolution over one dim.
@@ -209,16 +213,24 @@ def convolution_backward(
         input, weight = np.conjugate(input), np.conjugate(weight)
     empty = np.zeros(0, input.dtype)
     grad_input, grad_weight, grad_bias = empty, empty, empty
-    if transposed:
-        if output_mask[0]:
-            grad_input = forward(grad_output, weight, None, stride, padding, dilation, groups, input.shape[2:])
-        if output_mask[1]:
-            grad_weight = weight_grad(input, grad_output, weight.shape, stride, padding, dilation, groups)
+    settings = stride, padding, dilation, groups
+
+    def to_input():
+        if transposed:
+            return forward(grad_output, weight, None, *settings, input.shape[2:])
+        return input_grad(grad_output, input.shape, weight, *settings)
+
+    def to_weight():
+        ends = (input, grad_output) if transposed else (grad_output, input)
+        return weight_grad(*ends, weight.shape, *settings)
+
+    if output_mask[0] and output_mask[1] and input.size * weight.size // max(input.shape[1], 1) >= _SHARED:
+        grad_input, grad_weight = parallel.both(to_input, to_weight)
     else:
         if output_mask[0]:
-            grad_input = input_grad(grad_output, input.shape, weight, stride, padding, dilation, groups)
+            grad_input = to_input()
         if output_mask[1]:
-            grad_weight = weight_grad(grad_output, input, weight.shape, stride, padding, dilation, groups)
+            grad_weight = to_weight()
     if output_mask[2]:
         # Not of the gradient's size where no channels come in, and so none come out.
         grad_bias = channel_sums(grad_output) if grad_output.size else np.zeros(bias_sizes or grad_output.shape[1], input.dtype)
