@@ -20,9 +20,9 @@ from .blas import get_num_threads, one_blas_thread
 
 Task = Callable[[int], None]
 
-# Elements of a block. Between two calls of NumPy a thread needs the GIL, for which it waits some 30 us where another one has it:
-# with shorter calls that happens too often, longer ones leave the cache. A block that few passes go over takes too little time
-# to share.
+# Elements of a block. Between two calls of NumPy a thread needs the GIL, for which it waits some 30 us where another one has
+# it: with shorter calls that happens too often, longer ones leave the cache. A block that few passes go over takes too little
+# time to share.
 _SHORTEST, _LONGEST = 1 << 17, 1 << 18
 _BLOCKS = 4
 _FEW_PASSES = 3

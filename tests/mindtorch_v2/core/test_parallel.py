@@ -53,6 +53,33 @@ def test_several_threads_take_part():
     assert len(idents) == 4
 
 
+def test_the_calling_thread_begins_at_the_front_and_the_others_at_the_back():
+    torch.set_num_threads(2)
+    barrier, taken = threading.Barrier(2, timeout=120), {}
+
+    def task(number):
+        taken.setdefault(threading.get_ident(), []).append(number)
+        barrier.wait()
+
+    parallel.run(6, task)
+    assert sorted(taken.values()) == [[0, 1, 2], [5, 4, 3]]
+
+
+@pytest.mark.parametrize(("count", "threads"), [(1, 1), (2, 2), (4, 1)])
+def test_two_threads_take_one_of_both_functions_each(count, threads):
+    """More threads share the work of each, one after another."""
+    torch.set_num_threads(count)
+    idents, barrier = set(), threading.Barrier(threads, timeout=120)
+
+    def function(result):
+        idents.add(threading.get_ident())
+        barrier.wait()
+        return result
+
+    assert parallel.both(lambda: function("first"), lambda: function("second")) == ("first", "second")
+    assert len(idents) == threads
+
+
 def test_one_thread_works_alone_and_in_order():
     torch.set_num_threads(1)
     idents, order = set(), []

@@ -276,8 +276,8 @@ def input_grad(
         and all(n == o + a - p for n, o, a, p in zip(shape[2:], grad.shape[2:], around, padding, strict=True))
     )
     # As a convolution it gathers windows of the gradient's channels; the other way it adds up those of the input's, which
-    # takes longer unless they are far fewer: 1.3 times as long for 16 channels from 32, 0.8 for 16 from 64. Threads share windows
-    # better, too.
+    # takes longer unless they are far fewer: 1.3 times as long for 16 channels from 32, 0.8 for 16 from 64. Threads share
+    # windows better, too.
     if back and 3 * shape[1] >= grad.shape[1]:
         return forward(grad, _flipped_weight(weight, groups), None, stride, around, dilation, groups)
     return _scattered(grad, shape, weight, stride, padding, dilation, groups)
