@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.code_cache import compiled
 from .._core.device import device as Device
 from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, META, NPU, PYTHON, SPARSE, key_names
 from .._core.layout import (
@@ -494,7 +495,7 @@ def materialize(op: OpSpec, ident: int, kernel: Any, on_failure: Any) -> Functio
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     if factory is None:
         namespace: dict[str, Any] = {}
-        exec(compile(source, filename, "exec"), _entry_globals, namespace)
+        exec(compiled(source, filename), _entry_globals, namespace)
         factory = _factories[source] = namespace["factory"]
     if len(op.schema.returns) > 1 and not op.composite:
         op.results = result_type_of(op)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._core import dtype as dt
+from ..._core.code_cache import compiled
 from ..._core.keys import AUTOGRAD
 from ..._core.tensor import Tensor
 from ..._dispatch import observer
@@ -128,10 +129,10 @@ def _compile(derivative: Derivative, what: str, tag: str, source: str, names: di
     filename = os.path.join(_FOLDER, f"<{what} {op.name}{overload}{tag}>")
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     space = {**_NAMES, "NodeType": derivative.node_type, **names}
-    exec(compile(source, filename, "exec"), space)
-    compiled: Callable[..., Any] = space[what]
+    exec(compiled(source, filename), space)
+    function: Callable[..., Any] = space[what]
     observer.note_first_use(op.name, begun)
-    return compiled
+    return function
 
 
 def _compile_run(plan: Plan, wanted: int) -> Callable[..., Any]:

@@ -1,4 +1,6 @@
-"""What compiling the code of ops took, which happens once in a process, when an op is first called or differentiated."""
+"""What setting up ops took, which happens once in a process, when an op is first called or differentiated: its code is
+compiled, or read if an earlier process has left it.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,21 @@ from .findings import duration
 
 
 def first_use_ns(store: EventStore) -> int:
-    """The time of all compilations during a recording."""
+    """The time of all first uses during a recording."""
     return int(store.self_ns[store.is_first_use].sum())
 
 
 def ops_used_first(store: EventStore) -> list[str]:
-    """The ops whose code was compiled during a recording."""
+    """The ops that were set up during a recording."""
     names = np.unique(store.name[store.is_first_use]).tolist()
     return [store.names[name].removeprefix(observer.FIRST_USE_PREFIX) for name in names]
 
 
 def first_use_text(store: EventStore) -> str:
-    """A line about it for a terminal; "" if nothing was compiled."""
+    """A line about it for a terminal; "" if there was none."""
     ops = len(ops_used_first(store))
     if not ops:
         return ""
     took = duration(first_use_ns(store))
     used = f"First use of {ops} op{'s'[: ops > 1]}"
-    return f"{used}: {took} of compiling, once in a process; it is the row {FIRST_USES!r}, and in no other row's self time"
+    return f"{used}: {took} of setting up, once in a process; it is the row {FIRST_USES!r}, and in no other row's self time"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._core import memory_format as formats
+from ..._core.code_cache import compiled
 from ..._core.cpython import DATA_OFFSET, WORD_SHIFT, data_words
 from ..._core.dtype import DTYPES, dtype, from_numpy
 from ..._core.size import Size
@@ -298,7 +299,7 @@ def _code(type_texts: tuple[str, ...], follows: bool) -> tuple[CodeType, list[st
     if known is None:
         text, remembered = _source(type_texts, follows)
         space: dict[str, Any] = {}
-        exec(compile(text, _FILE, "exec"), space)
+        exec(compiled(text, _FILE), space)
         known = _codes[type_texts, follows] = space["capture"].__code__, remembered
     return known
 

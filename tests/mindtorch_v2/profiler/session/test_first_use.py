@@ -207,7 +207,7 @@ def test_a_row_inside_of_one_keeps_its_time():
     visible = store.visible
     assert (visible.self_ns.tolist(), visible.parent.tolist()) == ([60, 10], [-1, 0])
     assert EventList.from_store(EventStore.joined([store, store])).self_cpu_time_total == pytest.approx(0.18)
-    assert first_use_text(store).startswith("First use of 1 op: 20 ns of compiling, once in a process; it is the row")
+    assert first_use_text(store).startswith("First use of 1 op: 20 ns of setting up, once in a process; it is the row")
 
 
 def test_the_tree_that_torch_has_is_without_first_uses():
