@@ -97,6 +97,10 @@ CASES = {
     "dot": lambda: [torch.dot(torch.randn(_MANY), torch.randn(_MANY))],
     "linear of bfloat16": lambda: [F.linear(torch.randn(260, 300).bfloat16(), torch.randn(401, 300).bfloat16())],
     "conv2d, 1x1": lambda: _trained(F.conv2d, _leaf(4, 128, 28, 28), _leaf(96, 128, 1, 1)),
+    "conv2d, large weight": lambda: _trained(
+        lambda x, w: F.conv2d(x, w, stride=2, padding=1), _leaf(4, 128, 9, 9), _leaf(160, 128, 3, 3)
+    ),
+    "conv2d, 1x1, large weight": lambda: _trained(F.conv2d, _leaf(4, 256, 5, 5), _leaf(320, 256, 1, 1)),
     "conv2d of one block": lambda: _trained(lambda x, w: F.conv2d(x, w, padding=1), _leaf(1, 8, 40, 40), _leaf(24, 8, 3, 3)),
     "conv2d, depthwise": lambda: _trained(
         lambda x, w: F.conv2d(x, w, padding=1, groups=32), _leaf(4, 32, 64, 64), _leaf(32, 1, 3, 3)

@@ -26,6 +26,8 @@ from ._small_products import multiply, multiply_transposed
 _MOST_WASTE = 1.5
 # The weight's gradient is added up in at most so many parts, each by one thread.
 _PARTS = 4
+# With more channels than these in a group the product for the weight's gradient is not turned.
+_MOST_TURNED = 64
 
 
 def _in_runs(padded: Ints, out: Ints, stride: Ints) -> bool:
@@ -135,6 +137,16 @@ def _strided_points(input: np.ndarray, stride: Ints, out: Ints) -> np.ndarray:
     return input.reshape(*input.shape[:2], math.prod(input.shape[2:]))
 
 
+def _is_large(weight_shape: Ints, points: np.ndarray) -> bool:
+    """Whether a 1x1 kernel is larger than what one sample has of it and gives it: then all samples share one product."""
+    return len(points) > 1 and math.prod(weight_shape[:2]) > points.shape[2] * sum(weight_shape[:2])
+
+
+def _side_by_side(points: np.ndarray) -> np.ndarray:
+    """(N, C, points) as (C, N * points)."""
+    return points.swapaxes(0, 1).reshape(points.shape[1], -1)
+
+
 def _grouped(array: np.ndarray, groups: int, axis: int) -> np.ndarray:
     """An axis split into (groups, rest)."""
     shape = array.shape
@@ -166,7 +178,10 @@ def forward(
         return output if shift is None else np.add(output, shift, output)
     if _is_pointwise(kernel, padding):
         points = _strided_points(input, stride, out)
-        if groups == 1:
+        if groups == 1 and _is_large(weight.shape, points):
+            product = matmul(weight.reshape(count, -1), _side_by_side(points))
+            output.reshape(len(input), count, -1)[...] = product.reshape(count, len(input), -1).swapaxes(0, 1)
+        elif groups == 1:
             matmul(weight.reshape(count, -1), points, output.reshape(len(input), count, -1))
         else:
             matmul(
@@ -209,6 +224,8 @@ def weight_grad(
     if _is_pointwise(kernel, padding):
         points = _strided_points(input, stride, grad.shape[2:])
         flat = grad.reshape(*grad.shape[:2], -1)
+        if groups == 1 and _is_large(weight_shape, points):
+            return matmul(_side_by_side(flat), _side_by_side(points).T).reshape(weight_shape)
         if groups == 1:
             per_sample = matmul(flat, points.swapaxes(1, 2))
         else:
@@ -225,8 +242,10 @@ def weight_grad(
     most = max(1, min(_PARTS, elements // (4 * math.prod(weight_shape))))
     parts = slices_of(len(geometry.blocks), -(-len(geometry.blocks) // most))
     # Transposed: a product of columns with a few channels takes half the time of one of few channels with columns, 0.6 of it
-    # with 32 channels.
-    totals = np.zeros((len(parts), groups, math.prod(weight_shape[1:]), per_group), input.dtype)
+    # with 32 channels. Of many channels the weight is large, and to turn it in the end would take as long as the product.
+    turned = per_group <= _MOST_TURNED
+    size = (math.prod(weight_shape[1:]), per_group)
+    totals = np.zeros((len(parts), groups, *(size if turned else size[::-1])), input.dtype)
 
     # `vecdot` conjugates complex numbers, which a gradient of weights does not.
     depthwise = weight_shape[0] == groups and weight_shape[1] == 1 and input.dtype.kind != "c"
@@ -244,11 +263,16 @@ def weight_grad(
             else:
                 np.copyto(columns, windows)
                 flat = columns.reshape(len(spread), -1, math.prod(rows))
-                totals[number, block.groups] += multiply_transposed(flat, spread)
+                if turned:
+                    totals[number, block.groups] += multiply_transposed(flat, spread)
+                elif len(geometry.blocks) == 1:
+                    matmul(spread, flat.swapaxes(1, 2), totals[number])
+                else:
+                    totals[number, block.groups] += matmul(spread, flat.swapaxes(1, 2))
 
-    parallel.run(len(parts), work)
+    parallel.run(len(parts), work)  # of one part threads may share the products
     total = np.add.reduce(totals, 0) if len(totals) > 1 else totals[0]
-    return np.ascontiguousarray(total.swapaxes(1, 2)).reshape(weight_shape)
+    return (np.ascontiguousarray(total.swapaxes(1, 2)) if turned else total).reshape(weight_shape)
 
 
 def _flipped_weight(weight: np.ndarray, groups: int) -> np.ndarray:
@@ -286,7 +310,10 @@ def input_grad(
 def _pointwise_input_grad(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, groups: int) -> np.ndarray:
     """The input gradient of a 1x1 kernel: zero except at the strided elements."""
     flat = grad.reshape(*grad.shape[:2], -1)
-    if groups == 1:
+    if groups == 1 and _is_large(weight.shape, flat):
+        product = matmul(weight.reshape(len(weight), -1).T, _side_by_side(flat))
+        points = np.ascontiguousarray(product.reshape(shape[1], shape[0], -1).swapaxes(0, 1))
+    elif groups == 1:
         points = matmul(weight.reshape(len(weight), -1).T, flat)
     else:
         points = matmul(weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2), _grouped(flat, groups, 1))

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._support.split_products import matmul
+
 # Multiply-adds of a small product, and the most elements of its result where the first operand is a transposed one.
 _SMALL = 1_000_000
 _SMALL_RESULT = 1200
@@ -44,7 +46,7 @@ def multiply(weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
     product = np.empty((groups, rows, length), columns.dtype)
     step = _part_length(length, _SMALL // (rows * inner))
     if not step:
-        return np.matmul(weights, columns, product)
+        return matmul(weights, columns, product)
     np.matmul(weights[:, None], _parts(columns, step), _parts(product, step))
     rest = length % step
     if rest:
