@@ -53,8 +53,8 @@ SETTINGS = [
     ((1, 24, 24, 1), (1, 300), (3, 3), (1, 1), (1, 1), (1, 1)),
     ((30, 24, 24, 1), (5, 5), (3, 3), (1, 1), (2, 1), (1, 1)),
     ((1, 24, 24, 1), (201, 90), (3, 2), (1, 1), (1, 0), (1, 1)),
-    # Weights larger than what they meet: 1x1 with all samples in one product, and many channels in a group, in one block, several
-    # and by groups.
+    # Weights larger than what they meet: 1x1 with all samples in one product, and many channels in a group, in one block,
+    # several and by groups.
     ((3, 20, 30, 1), (3, 3), (1, 1), (1, 1), (0, 0), (1, 1)),
     ((3, 20, 30, 1), (5, 4), (1, 1), (2, 2), (0, 0), (1, 1)),
     ((2, 10, 80, 1), (9, 7), (3, 3), (2, 2), (1, 1), (1, 1)),
