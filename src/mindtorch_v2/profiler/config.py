@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
+from .._dispatch import observer
+
 
 class ProfilerActivity(Enum):
     """The device whose work is recorded. NPU is this runtime's name for torch's PrivateUse1."""
@@ -78,6 +80,7 @@ def as_flag(name: str, value: Any) -> bool:
 SAMPLED = "sampled"
 SAMPLED_STACKS = "sampled_stacks"  # key of the metadata that says how many ops have a stack
 STACKS_PER_SECOND = 1000.0
+UNRECORDED_STEPS = "unrecorded_steps"  # key of a store's options: nanoseconds of each step before the recording
 
 
 def as_stack_option(with_stack: Any, stacks_per_second: float | None) -> tuple[bool, float]:
@@ -225,6 +228,11 @@ def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be recorded: the CPU's, and the NPU's once the program uses one."""
     in_use = "mindtorch_v2._backends.npu.backend" in sys.modules
     return {ProfilerActivity.CPU, ProfilerActivity.PrivateUse1} if in_use else {ProfilerActivity.CPU}
+
+
+def device_available() -> bool:
+    """Whether an NPU can be recorded. Loads the device's code, so call it only where a device is wanted."""
+    return observer.device_timing("npu") is not None
 
 
 def kineto_available() -> bool:

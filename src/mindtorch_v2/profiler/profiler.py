@@ -20,19 +20,17 @@ from .._core.restoring import carry_out
 from .._dispatch import communications, observer
 from ._io.strict_json import checked, dumps
 from ._io.terminal import shown
-from .analysis.memory.categories import Uses, encoded_uses, uses
-from .analysis.overhead import Calibration
 from .assembly.flops import ops_without_formula
 from .config import (
     SAMPLED,
     ProfilerActivity,
     _ExperimentalConfig,
     as_stack_option,
+    device_available,
     device_of,
     parse_activities,
     supported_activities,
 )
-from .recording.device import available as device_available
 from .recording.record_function import step_function
 from .results import writers
 from .results.mixin import ResultsMixin
@@ -47,12 +45,14 @@ from .session.stats import _ProfilerStats
 from .session.step_counter import KinetoStepTracker
 from .session.turns import Turns, in_turn
 from .session.unrecorded_steps import UnrecordedSteps
-from .store.memory_profile import MemoryBlocks
 from .store.store import EventStore
 from .views.event_list import EventList
 
 if TYPE_CHECKING:
+    from .analysis.memory.categories import Uses
     from .analysis.memory.flow.memory_profile import MemoryProfile
+    from .analysis.overhead import Calibration
+    from .store.memory_profile import MemoryBlocks
 
 __all__ = [
     "ExecutionTraceObserver",
@@ -228,8 +228,7 @@ class _KinetoProfile(ResultsMixin):
         store = copy.copy(self.profiler.all_windows())
         more = {key: json.loads(value) for key, value in {**self.preset_metadata, **self._metadata}.items()}
         store.metadata = {**store.metadata, **more}
-        known = self._memory_uses()
-        store.options = {**store.options, **({} if known is None else {"memory_uses": encoded_uses(known)})}
+        store.options = {**store.options, **self._stored_memory_uses()}
         return LoadedProfile, (store, Recovery("live"))
 
     @property
@@ -265,9 +264,7 @@ class _KinetoProfile(ResultsMixin):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the last window in this project's own format; profiler.load(path) reads it, on any machine."""
         store = self._ready("saving").store
-        known = self._memory_uses()
-        if known is not None:
-            store.options["memory_uses"] = encoded_uses(known)
+        store.options.update(self._stored_memory_uses())
         metadata = {**self.preset_metadata, **self._metadata}
         if "distributedInfo" in metadata:
             from .exporters.chrome import host_name  # here, because only recordings of a rank need it
@@ -303,6 +300,8 @@ class _KinetoProfile(ResultsMixin):
 
     def _memory_blocks(self) -> MemoryBlocks:
         """Every allocation and free with its category."""
+        from .store.memory_profile import MemoryBlocks  # here, as below, because few recordings have memory, shapes and stacks
+
         profiler = self._checked_for_memory()
         return MemoryBlocks(profiler.store, profiler.storage_notes())
 
@@ -317,7 +316,18 @@ class _KinetoProfile(ResultsMixin):
     def _memory_uses(self) -> Uses | None:
         if not (self.record_shapes and self.profile_memory and self.with_stack) or self.with_stack == SAMPLED:
             return None
+        from .analysis.memory.categories import uses
+
         return uses(self._recording(), self._memory_blocks())
+
+    def _stored_memory_uses(self) -> dict[str, Any]:
+        """The option of a store that has them, if they are known."""
+        known = self._memory_uses()
+        if known is None:
+            return {}
+        from .analysis.memory.categories import encoded_uses
+
+        return {"memory_uses": encoded_uses(known)}
 
     def _repr_html_(self) -> str | None:
         """A notebook's view: key_averages() as a table; None, which means repr(), before anything was recorded."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
+from ..config import UNRECORDED_STEPS
 from ..store import tree
 from ..store.store import EventStore
 from . import steps
@@ -33,9 +34,6 @@ _COLDNESS_ERROR = 0.3
 _COST_FACTOR = 1.5
 # Fewer steps without recording tell too little of how long one takes.
 _FEWEST_STEPS = 3
-
-# The option of a store that has the nanoseconds of steps before the recording that were not recorded.
-UNRECORDED_STEPS = "unrecorded_steps"
 
 # What is said in table, report and `mtprof run` above that.
 LARGE = (

@@ -7,7 +7,7 @@ retention policies, which convert rows drain by drain.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ..._dispatch import observer
 from ..recording import allocations
 from ..recording.asyncio_lanes import lanes_of_rows
-from ..recording.device import DeviceRecorder
 from ..recording.recorder import SPAN_BASE, Options, Recorder, ThreadRecording
 from ..recording.tensor_notes import MOST_ARGUMENTS, TOUCH_WIDTH, TensorNotes
 from ..store.store import EventStore, StorageNotes, ThreadInfo
@@ -38,6 +37,9 @@ from .columns import (
 )
 from .python_rows import python_rows
 from .sampled_stacks import stack_column, stack_texts
+
+if TYPE_CHECKING:
+    from ..recording.device import DeviceRecorder
 
 _CHUNK = 1 << 16
 

@@ -30,7 +30,7 @@ _told: set[str] = set()  # why kernels are recorded by events, each said once
 class DeviceRecorder:
     """A device listener between start() and stop(); then `add_to_columns` has what ran on the NPU.
 
-    There must be one: see `available()`.
+    There must be one: see `config.device_available()`.
     """
 
     def __init__(self, clock: Callable[[], int], with_memory: bool) -> None:
@@ -261,8 +261,3 @@ def _lanes_of(work: list[Work]) -> dict[tuple[int, int], _Lane]:
         if each.launch >= 0:
             by_place.setdefault((each.device, each.stream), []).append(each)
     return {place: _Lane(some) for place, some in by_place.items()}
-
-
-def available() -> bool:
-    """Whether an NPU can be recorded. Loads the device's code, so call it only where a device is wanted."""
-    return observer.device_timing("npu") is not None

@@ -13,14 +13,16 @@ from _thread import start_new_thread
 from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..recording.device import DeviceRecorder
 from ..recording.gc_pauses import GcPauseLog
 from ..recording.out_variants import OutCalls
 from ..recording.recorder import Recorder
 from ..store.store import EventStore, StorageNotes
 from .stats import AggregateStats
+
+if TYPE_CHECKING:
+    from ..recording.device import DeviceRecorder
 
 # A step asks for a drain, but not more often than this: very short steps would do little else.
 _LEAST_PAUSE_S = 0.05

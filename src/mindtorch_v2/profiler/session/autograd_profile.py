@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 from ..._core.cpython import without_signals_at_entry
 from ..._core.restoring import carry_out
 from ..._core.threads import ThreadState
-from ..analysis.overhead import UNRECORDED_STEPS, Calibration, calibration_of
 from ..assembly.freeze import freeze, storage_notes, tensor_notes
 from ..assembly.sampled_stacks import describe
 from ..config import (
     SAMPLED_STACKS,
+    UNRECORDED_STEPS,
     ActiveProfilerType,
     ProfilerActivity,
     ProfilerConfig,
@@ -30,10 +29,10 @@ from ..config import (
     as_stack_option,
     as_strict_flag,
     as_timeout,
+    device_available,
     filtered_out,
 )
 from ..recording import active
-from ..recording.device import DeviceRecorder, available
 from ..recording.gc_pauses import GcPauseLog
 from ..recording.out_variants import OutCalls
 from ..recording.recorder import Options, Recorder
@@ -42,10 +41,11 @@ from ..store.store import EventStore, StorageNotes
 from ..views.averages import FunctionEventAvg
 from ..views.event_list import EventList
 from . import dataloader_workers  # noqa: F401  recordings reach DataLoader workers
-from .calibration import calibrate
 from .stats import _ProfilerStats, event_numbers
 
 if TYPE_CHECKING:
+    from ..analysis.overhead import Calibration
+    from ..recording.device import DeviceRecorder
     from ..views.kineto_results import _ProfilerResult
 
 # How long the end of the process waits for a window to be written.
@@ -170,7 +170,7 @@ class profile:
         self.trace_id = self.create_trace_id()
         recorder = Recorder(self._options)
         gc_log = GcPauseLog(recorder.clock)
-        device = DeviceRecorder(recorder.clock, self._options.profile_memory) if self.use_device == "npu" else None
+        device = self._new_device_recorder(recorder.clock)
         out_calls = OutCalls(recorder.clock) if self.experimental_config.capture_overload_names else None
         earlier = [self.store, *self._earlier] if self.acc_events and self._recorder is not None else self._earlier
         # Without a call: an interrupt leaves the last recording or the new one.
@@ -299,9 +299,16 @@ class profile:
             self.trace_id,
         )
 
+    def _new_device_recorder(self, clock: Callable[[], int]) -> DeviceRecorder | None:
+        if self.use_device != "npu":
+            return None
+        from ..recording.device import DeviceRecorder  # here, because few processes have a device
+
+        return DeviceRecorder(clock, self._options.profile_memory)
+
     def default_trace_id(self) -> str:
         """32 upper-case hexadecimal digits, new every time."""
-        return uuid.uuid4().hex.upper()
+        return os.urandom(16).hex().upper()
 
     def create_trace_id(self) -> str:
         """A new trace id, from the user's callback if there is one."""
@@ -394,8 +401,12 @@ class profile:
 
     def calibration(self) -> Calibration:
         """What recording an event with these options costs; measured at the first call, after the recording has ended."""
+        from ..analysis.overhead import calibration_of  # here, as below, because few recordings are asked for their overhead
+
         known = calibration_of(self.store)
         if known is None:
+            from .calibration import calibrate
+
             known = calibrate(self._options)
             self.store.options["calibration"] = known._asdict()
         return known
@@ -533,7 +544,7 @@ def _available(device: str | None) -> str | None:
     """The device to record, else a warning and None. "cuda" stands for the NPU where there is one: scripts ask for it so."""
     if device is None:
         return None
-    if device in ("npu", "cuda") and available():
+    if device in ("npu", "cuda") and device_available():
         return "npu"
     if device in _DEVICES:
         warnings.warn(f"{device.upper()} is not available, disabling {device.upper()} profiling", stacklevel=3)
