@@ -79,7 +79,7 @@ def python_rows(segments: list[CallSegment], end: int, most_frames: int | None =
 
     most_frames: ValueError if all stacks together have more than that; eight characters of text count as one.
     """
-    objects, offsets, moments = _one_stream(segments, end)
+    objects, offsets, moments, end = _one_stream(segments, end)
     times = going_forward(np.fromiter(moments, np.int64, len(objects)))
     end = max(end, int(times[-1])) if len(times) else end
     target_of, targets = _targets(objects)
@@ -116,12 +116,15 @@ def python_rows(segments: list[CallSegment], end: int, most_frames: int | None =
     )
 
 
-def _one_stream(segments: list[CallSegment], end: int) -> tuple[list[Called | Target], list[int], list[int]]:
-    """What, place and time of all segments, with calls for the frames that are open at a start and returns at an end."""
+def _one_stream(segments: list[CallSegment], end: int) -> tuple[list[Called | Target], list[int], list[int], int]:
+    """What, place and time of all segments, with calls for the frames that are open at a start and returns at an end.
+
+    And the end of the last one, without such returns: at `end`, or where a pause that nothing ended began.
+    """
     objects: list[Called | Target] = []
     places: list[int] = []
     times: list[int] = []
-    ended = still_open = 0
+    still_open, ended = 0, end
     for segment in segments:
         objects += [None] * still_open
         places += [-1] * still_open
@@ -135,7 +138,7 @@ def _one_stream(segments: list[CallSegment], end: int) -> tuple[list[Called | Ta
         times += segment.events[2::WIDTH]
         still_open = len(segment.opened) + len(what) - 2 * what.count(None)
         ended = segment.end if segment.end is not None else end
-    return objects, places, times
+    return objects, places, times, ended
 
 
 def _targets(objects: Sequence[Called | Target]) -> tuple[NDArray[np.int64], list[Target]]:

@@ -97,6 +97,12 @@ def test_a_pause_ends_what_is_open():
     assert found == [("/user/code.py(12): f", 5, 50), ("/user/code.py(13): f", 80, 1000)]
 
 
+def test_a_pause_that_lasts_to_the_end_has_no_part_in_what_is_open():
+    f = function("f")
+    found, _ = rows(CallSegment(5, 50, [OpenFrame(f, 12)], [-1], []))
+    assert found == [("/user/code.py(12): f", 5, 50)]
+
+
 def test_frames_of_the_runtime_and_what_they_call_are_left_out():
     user = function("user")
     inside = function("kernel", torch.__file__.replace("__init__.py", "_ops/any.py"))
