@@ -185,3 +185,34 @@ def test_traces_of_pytorch_are_said_to_know_functions_only(tmp_path):
     assert source_lines(recording.store).by_function
     recording.save(tmp_path / "saved.mtp")
     assert source_lines(load(tmp_path / "saved.mtp").store).by_function
+
+
+LOOP = """\
+import torch
+
+
+def train(step):
+    for number in range(9):
+        step(number)
+
+
+train(step)
+"""
+
+
+def test_where_only_functions_are_known_a_running_one_counts_where_it_is_defined(tmp_path, monkeypatch):
+    (tmp_path / "loop.py").write_text(LOOP)
+    monkeypatch.chdir(tmp_path)
+    store = EventStore.from_rows(
+        [
+            {"name": "aten::mul", "start": 300, "end": 500},
+            {"name": "loop.py(6): train", "kind": PYTHON, "start": 100, "end": 900},  # PyTorch's: the line it had come to
+            {"name": "aten::add", "start": 1100, "end": 1200},
+            {"name": "loop.py(4): train", "kind": PYTHON, "start": 1000, "end": 1300},
+            {"name": "loop.py(9): <module>", "kind": PYTHON, "start": 0, "end": 1500},
+        ]
+    )
+    lines = lines_of(store)
+    assert sorted(lines) == [1, 4]
+    assert (lines[4].total_ns, lines[4].python_ns, lines[4].calls) == (800 + 300, 600 + 200, 2)
+    assert (lines[1].self_ns, lines[1].python_ns) == (400, 400)

@@ -26,6 +26,10 @@ from .files import FOUND, MISSING, SourceFiles, SourceText
 from .places import Frame, parsed
 
 _MOST_OPS = 8  # of a line that are named
+_BY_FUNCTION = (
+    "The recording knows functions, not lines: figures stand where a function is defined, those of code outside of functions "
+    "at the first line of its file."
+)
 
 
 @dataclass
@@ -92,9 +96,7 @@ class SourceLines(NamedTuple):
     @property
     def limits(self) -> str:
         """What a reader of the figures must know of them."""
-        told = (
-            ["The recording knows functions, not lines: figures stand where a function is defined."] if self.by_function else []
-        )
+        told = [_BY_FUNCTION] if self.by_function else []
         told += [f"Only ops with a stack count: {self.sampled}."] if self.sampled else []
         return " ".join(told)
 
@@ -115,8 +117,12 @@ class _Lines:
     def __init__(self, store: EventStore, sources: SourceFiles) -> None:
         self.store, self.sources = store, sources
         self.files: dict[str, FileLines] = {}
+        self.functions = _Functions(sources)
         self._numbers: dict[tuple[str, int], int] = {}  # of lines
         self._host = np.flatnonzero((store.device_type == 0) & (store.kind != observer.MEMORY))
+        self._sampled = str(store.metadata.get(SAMPLED_STACKS, ""))
+        knows_lines = (store.stack[self._host] >= 0).any() and not store.options.get("stacks_by_function")
+        self.by_function = not knows_lines and not self._sampled
         # Each stack's innermost line of the program, and its innermost frame of any kind if that is the program's.
         self._line_of_stack = np.array([*(self._innermost(stack) for stack in store.stacks), -1], np.int64)
         self._first_of_stack = np.array([*(self._first(stack) for stack in store.stacks), -1], np.int64)
@@ -128,7 +134,9 @@ class _Lines:
         frame = parsed(text)
         if frame is None or not self.sources.is_own(frame.file):
             return -1
-        return self._numbers.setdefault((frame.file, frame.line), len(self._numbers))
+        # The line of a function that ran before the recording began is the one it had come to.
+        line = self.functions.defined(frame) if self.by_function else frame.line
+        return self._numbers.setdefault((frame.file, line), len(self._numbers))
 
     def _innermost(self, stack: Sequence[str]) -> int:
         return next((number for text in stack if (number := self._number(text)) >= 0), -1)
@@ -164,9 +172,7 @@ class _Lines:
         self._name_ops(line, rest, count)
         elsewhere = int(store.self_ns[rest[line[rest] < 0]].sum() + store.self_ns[store.is_first_use].sum())
         files = sorted(self.files.values(), key=lambda one: -one.self_ns)
-        by_function = bool(store.options.get("stacks_by_function")) or not (store.stack[self._host] >= 0).any()
-        sampled = str(store.metadata.get(SAMPLED_STACKS, ""))
-        return SourceLines(files, elsewhere, bool(len(store.mem_time)), by_function and not sampled, sampled)
+        return SourceLines(files, elsewhere, bool(len(store.mem_time)), self.by_function, self._sampled)
 
     def _lines_of_rows(self, own_function: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The line that each row was called from; where no stack tells, that of what called it."""
@@ -284,45 +290,69 @@ class _Lines:
         return known
 
 
+class _Functions:
+    """The functions of files, by the text of the files; of none where it is missing or is no Python."""
+
+    def __init__(self, sources: SourceFiles) -> None:
+        self._sources = sources
+        self._code: dict[str, list[tuple[CodeType, list[int]]]] = {}
+        self._loops: dict[str, frozenset[int]] = {}
+
+    def lines(self, frame: Frame) -> list[int]:
+        """The lines of a function that can run, in order."""
+        found = self._find(frame)
+        return [] if found is None else found[1]
+
+    def defined(self, frame: Frame) -> int:
+        """The line where a function is defined, as far as that is known; the first one for the code of the file itself."""
+        found = self._find(frame)
+        return frame.line if found is None else found[0].co_firstlineno
+
+    def loops(self, file: str) -> frozenset[int]:
+        """The lines where loops of a file begin."""
+        self._read(file)
+        return self._loops[file]
+
+    def _find(self, frame: Frame) -> tuple[CodeType, list[int]] | None:
+        """A function of that name that is defined at the frame's line, or else has it: it may have run before the recording."""
+        named = [(code, lines) for code, lines in self._read(frame.file) if code.co_name == frame.function]
+        exact = [each for each in named if each[0].co_firstlineno == frame.line]
+        return next(iter(exact or (each for each in named if frame.line in each[1])), None)
+
+    def _read(self, file: str) -> list[tuple[CodeType, list[int]]]:
+        if file not in self._code:
+            text = self._sources.read(file)
+            self._code[file], self._loops[file] = executable_lines("\n".join(text.lines), text.path)
+        return self._code[file]
+
+
 class _Places:
     """Which line a stretch of Python time belongs to, by the source of the function where that can be read."""
 
     def __init__(self, lines: _Lines) -> None:
         self._lines = lines
         self._texts = list(lines._numbers)
-        self._code: dict[str, list[tuple[CodeType, list[int]]]] = {}
-        self._loops: dict[str, frozenset[int]] = {}
 
     def line(self, function: int, before: int, after: int) -> tuple[int, int]:
         """The number of the line, and the last line that the time may be of.
 
         Of the stretch are given the number of the function's name and those of the lines of the calls around it.
         """
-        store, numbers = self._lines.store, self._lines._numbers
+        store, numbers, functions = self._lines.store, self._lines._numbers, self._lines.functions
         frame = parsed(store.names[function])
         assert frame is not None
-        file, defined = frame.file, frame.line
+        if self._lines.by_function:
+            return self._lines._number(store.names[function]), 0
+        file = frame.file
         a = self._texts[before][1] if before >= 0 else None
         b = self._texts[after][1] if after >= 0 else None
-        between = _between(self._executable(frame), a, b)
+        between = _between(functions.lines(frame), a, b)
         if between:
-            loops = self._loops.get(file, frozenset())
+            loops = functions.loops(file)
             number = next((line for line in between if line in loops), between[0])
         else:
-            number = b if b is not None else a if a is not None else defined
+            number = b if b is not None else a if a is not None else frame.line
         return numbers.setdefault((file, number), len(numbers)), between[-1] if len(between) > 1 else 0
-
-    def _executable(self, frame: Frame) -> list[int]:
-        """The lines of a function that can run, in order; empty where its source is missing or is no Python.
-
-        The line of a function that ran before the recording began is the one it had come to, not that of its definition.
-        """
-        if frame.file not in self._code:
-            text = self._lines.sources.read(frame.file)
-            self._code[frame.file], self._loops[frame.file] = executable_lines("\n".join(text.lines), text.path)
-        named = [(code, lines) for code, lines in self._code[frame.file] if code.co_name == frame.function]
-        exact = [lines for code, lines in named if code.co_firstlineno == frame.line]
-        return next(iter(exact or (lines for _, lines in named if frame.line in lines)), [])
 
 
 def _filled(values: dict[int, int], count: int) -> NDArray[np.int64]:
