@@ -43,9 +43,9 @@ def markdown(comparison: Diff, limit: int, checked: list[Checked]) -> str:
     ]
     lines += [f"\n{_cell(str(change))}{'. **Over the limit**' if id(change) in over else ''}." for change in comparison.memory]
     lines += [f"\n> {_cell(note)}" for note in comparison.notes]
-    changes = comparison.found if limit < 0 else comparison.found[:limit]
+    changes = comparison.listed if limit < 0 else comparison.listed[:limit]
     if not changes:
-        return "\n".join([*lines, "", "No op changed by more than can be told from noise."])
+        return "\n".join([*lines, "", "No op changed by more than can be told from noise."] if comparison.enough else lines)
     lines += [f"\n{_cell(comparison.taken_out.capitalize())} below."]
     lines += ["", "| op | before | after | change | interval | |", "|---|---:|---:|---:|---|---|"]
     for change in changes:
@@ -53,7 +53,7 @@ def markdown(comparison: Diff, limit: int, checked: list[Checked]) -> str:
         verdict = f"{change.verdict}, **over the limit**" if id(change) in over else change.verdict
         cells = (_cell(str(change.key)), duration(change.a_ns), duration(change.b_ns), change.moved, interval, verdict)
         lines.append(f"| {' | '.join(cells)} |")
-    left = len(comparison.found) - len(changes)
+    left = len(comparison.listed) - len(changes)
     return "\n".join([*lines, f"\n{left} more."] if left else lines)
 
 

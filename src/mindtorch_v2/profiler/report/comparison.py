@@ -17,16 +17,16 @@ _WIDTH, _HEIGHT = 180, 18
 
 
 def export(diff: Diff, path: str | os.PathLike[str], names: tuple[str, str] = ("a", "b"), calls: Pair | None = None) -> None:
-    """Write the page. Work without evidence of a change is counted, not listed. calls: draw them as a flame graph, too."""
+    """Write the page. Of enough steps, work without evidence of a change is counted, not listed. calls: draw them as a flame graph, too."""
     write_file(path, [_page(diff, names, calls).encode("utf-8", "backslashreplace")])
 
 
 def _page(diff: Diff, names: tuple[str, str], calls: Pair | None) -> str:
     step = diff.step
-    rest = len(diff.changes) - len(diff.found)
+    rest = len(diff.changes) - len(diff.listed)
     notes = "".join(f"<p>{html_text(note)}</p>" for note in diff.notes)
     nothing = "<p>No op changed by more than can be told from noise.</p>" if diff.enough else ""
-    listed = _table(diff.found) if diff.found else nothing
+    listed = _table(diff.listed) if diff.listed else nothing
     title = f"{names[0]} and {names[1]}"
     memory = "".join(f"<p>{html_text(str(change))}</p>" for change in diff.memory)
     body = f"""<h1>{html_text(names[0])} → {html_text(names[1])}</h1>

@@ -72,7 +72,14 @@ def test_table_is_the_profiles_own(capsys, recorded, kind):
     want = {row.key: row.count for row in prof.key_averages()}
     assert {row.key: row.count for row in load(str(folder / kind)).key_averages()} == want
     assert all(name[:50] in out for name in want)
-    assert "Profiler overhead: " + ("about" if kind.endswith(".mtp") else "not known") in out
+    assert "Profiler overhead: " + ("about" if kind.endswith(".mtp") else "not known; neither traces nor PyTorch's") in out
+
+
+def test_table_of_a_file_that_does_not_tell_its_cost_says_how_it_could(capsys, tmp_path):
+    with profile() as prof:
+        torch.ones(2)
+    prof.save(tmp_path / "run.mtp")
+    assert "prof.overhead() before prof.save() measures it" in mtprof(capsys, "table", tmp_path / "run.mtp")[1]
 
 
 def test_table_by_shape_and_bad_sort_key(capsys, recorded):

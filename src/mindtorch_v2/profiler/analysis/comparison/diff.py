@@ -87,6 +87,14 @@ class Diff:
         return [change for change in self.changes if change.verdict != "no evidence"]
 
     @property
+    def listed(self) -> list[Change]:
+        """The changes to show: those with evidence, and of too few steps for any what differs by more than `least`."""
+        if self.enough:
+            return self.found
+        most = np.log1p(self.least)
+        return [change for change in self.changes if not change.moved or abs(np.log(change.relative)) > most]
+
+    @property
     def of_recordings(self) -> str:
         """The text " of N and M recordings", or "" if there is one of each."""
         return "" if self.recordings == (1, 1) else f" of {self.recordings[0]} and {self.recordings[1]} recordings"
@@ -108,14 +116,14 @@ class Diff:
             []
             if self.enough
             else [
-                f"too few steps: at least {FEWEST_STEPS} are needed in each recording for any verdict on times; "
-                "profile.step() marks them, as mtprof run --schedule does, or else the steps of an optimizer"
+                f"too few steps for any verdict: at least {FEWEST_STEPS} are needed in each recording, marked by profile.step(), "
+                "as by mtprof run --schedule 2,2,10,1, or else those of an optimizer; what differs is listed as measured"
             ]
         )
         moved = (
             [
-                f"all ops together moved by {_percent(self.drift)}: with one recording on each side the machine cannot be "
-                "told from the code; record several of each in turns"
+                "with one recording on each side, what moved all ops may be the machine as well as the code: record several of "
+                "each in turns"
             ]
             if self.enough and self.recordings == (1, 1) and abs(np.log(self.drift)) > np.log(1 + self.least)
             else []
@@ -152,23 +160,23 @@ class Diff:
             f"{self.taken_out} below",
         ]
         lines += [*map(str, self.memory), *self.notes]
-        changes = self.found
+        changes = self.listed
         if not changes:
             lines += ["no op changed by more than can be told from noise"] if self.enough else []
             return "\n".join(lines)
-        listed = changes if limit < 0 else changes[:limit]
-        names = [str(change.key) for change in listed]
+        rows = changes if limit < 0 else changes[:limit]
+        names = [str(change.key) for change in rows]
         columns = min(60, max(map(width, names), default=0))
         lines.append(f"{'':{columns}}  {'a / step':>10}  {'b / step':>10}  {'change':>8}  {'interval':>18}  verdict")
-        for change, text in zip(listed, names, strict=True):
+        for change, text in zip(rows, names, strict=True):
             name = padded(text if width(text) <= columns else cut(text, columns - 3) + "...", columns, left=True)
-            interval = "" if change.verdict in ("new", "gone") else change.interval
+            interval = change.interval if change.moved else ""
             lines.append(
                 f"{name}  {duration(change.a_ns):>10}  {duration(change.b_ns):>10}  {change.moved:>8}  {interval:>18}  "
                 f"{change.verdict}"
             )
-        if len(changes) > len(listed):
-            lines.append(f"... and {len(changes) - len(listed)} more")
+        if len(changes) > len(rows):
+            lines.append(f"... and {len(changes) - len(rows)} more")
         return "\n".join(lines)
 
 
@@ -197,6 +205,8 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     figures = _figures(all_times, all_calls, counts[0])
     rng = np.random.default_rng(_SEED)
     evidence = _evidence(all_times, figures, counts, rng, confidence)
+    if not enough:
+        evidence = evidence._replace(low=np.zeros(len(keys)), high=np.full(len(keys), np.inf))
     single = counts == (1, 1)
     changes = [
         _change(key, number, figures, evidence, _op_verdict(number, figures, evidence, least, enough, single))
@@ -205,7 +215,7 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     ]
     whole = _whole(all_steps, counts[0], rng, confidence, least, enough, evidence)
     between = [time_between_events(store, which) for store, which in zip(stores, found, strict=True)]
-    if enough and all(typical(times[None])[0] > 0 for times in between):
+    if all(typical(times[None])[0] > 0 for times in between):
         changes.append(_beside_ops(_whole(between, counts[0], rng, confidence, least, enough, evidence), evidence.drift, least))
     changes.sort(key=lambda change: -abs(change.b_ns / evidence.drift - change.a_ns))
     a_steps, b_steps = (sum(map(len, side)) for side in (all_steps[: counts[0]], all_steps[counts[0] :]))
@@ -342,7 +352,7 @@ def _whole(
     else:
         across = from_recordings(mids[:a_count], mids[a_count:], np.ones(1, np.bool_), confidence)
         bounds = float(across.low[0]), float(across.high[0])
-    ratio = of_b / of_a if sure else 1.0
+    ratio = of_b / of_a if of_a > 0 and of_b > 0 else 1.0
     verdict = _verdict(ratio, bounds, least, sure)
     return Change(WorkKey("step", "", "", 0), of_a, of_b, 1.0, 1.0, ratio, *bounds, verdict)
 

@@ -41,9 +41,10 @@ SORT_KEYS = (
 )
 _DEVICE = re.compile(r"^(self_)?(?:cuda|npu|xpu|privateuse1)_")
 _DEVICE_KEY = re.compile(r"(?:^|_)(?:device|cuda|npu|xpu|privateuse1)_time")
-_COST_NOT_KNOWN = (
+_COST_NOT_MEASURED = (
     "Profiler overhead: not known for this file; in a program, prof.overhead() before prof.save() measures it for the file"
 )
+_COST_NOT_KNOWN = "Profiler overhead: not known; neither traces nor PyTorch's profiler tell it"
 EXAMPLE = "mtprof table trace.json.gz --sort self_cpu_time_total --by shape -n 30"
 
 
@@ -83,7 +84,8 @@ def run(args: argparse.Namespace) -> int:
     print(text)
     if not len(loaded.store):
         return FINE
-    print(cost if cost is not None else _COST_NOT_KNOWN)
+    # Only this package's own recordings, in its own files, have that option.
+    print(cost or (_COST_NOT_MEASURED if "all_threads" in loaded.store.options else _COST_NOT_KNOWN))
     if told := first_use_text(loaded.store):
         print(told)
     if args.corrected:
