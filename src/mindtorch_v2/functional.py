@@ -29,5 +29,6 @@ _NAMES = (
     "unravel_index",
 )
 
-globals().update({name: _surface.functions()[name] for name in _NAMES})
+_functions = _surface.functions()
+globals().update({name: _functions[name] for name in _NAMES})
 __all__ = list(_NAMES)

@@ -129,6 +129,17 @@ def test_a_first_profile_loads_no_heavy_modules() -> None:
     assert not heavy & set(names)
 
 
+def test_the_functions_are_listed_once_for_their_old_home() -> None:
+    calls = run(
+        "import mindtorch_v2._surface as surface\n"
+        "calls, functions = [], surface.functions\n"
+        "surface.functions = lambda: calls.append(1) or functions()\n"
+        "import mindtorch_v2.functional\n"
+        "print(len(calls))"
+    )
+    assert calls == 1
+
+
 def test_types_that_numpy_lacks_are_loaded_when_asked_for() -> None:
     before, name, known, after = run(
         "import json, sys\n"
