@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
-from . import _settings, _surface, fft, linalg, special
+from . import _settings, _surface
 from ._core.keys import PYTHON
 from ._core.tensor import Tensor
 from ._core.threads import threads
@@ -165,6 +165,8 @@ def _public(home: Mapping[str, Any]) -> list[Any]:
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """Where functions are found, and those there that `__torch_function__` is asked about."""
+    from . import fft, linalg, special  # here, because nn needs this module, and few programs the ops that these declare
+
     homes = {
         sys.modules[__package__]: _surface.functions(),
         Tensor: vars(Tensor),

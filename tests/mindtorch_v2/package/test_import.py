@@ -239,6 +239,9 @@ def test_star_import_brings_modules_and_functions() -> None:
         "from mindtorch_v2 import fft as it",
         "import mindtorch_v2; it = mindtorch_v2.utils.data",
         "import mindtorch_v2.nn.functional as it",
+        "import mindtorch_v2; it = mindtorch_v2.nn.utils.weight_norm; it.__call__",
+        "import mindtorch_v2; it = mindtorch_v2.nn.attention.sdpa_kernel",
+        "from mindtorch_v2.nn import quantized as it",
         "import mindtorch_v2; it = mindtorch_v2.autograd.profiler",
         "from mindtorch_v2.autograd import ProfilerState as it",
         "from mindtorch_v2.utils.data import DataLoader as it",
@@ -263,6 +266,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_layers_and_optimizers_load_nothing_for_several_processes() -> None:
     names = set(run("from mindtorch_v2 import nn, optim\n" + LIST_MODULES))
     assert not names & {"importlib.abc", "logging", "tempfile", "mindtorch_v2.distributed", "mindtorch_v2.futures"}
+
+
+def test_layers_and_optimizers_load_none_of_what_few_networks_use() -> None:
+    names = set(run("from mindtorch_v2 import nn, optim\n" + LIST_MODULES))
+    later = ("backends", "fft", "linalg", "special", "nn.attention", "nn.quantized", "nn.utils")
+    assert not names & {f"mindtorch_v2.{name}" for name in later}
 
 
 def test_data_parallel_of_several_processes_is_loaded_when_asked_for() -> None:
