@@ -17,7 +17,10 @@ _WIDTH, _HEIGHT = 180, 18
 
 
 def export(diff: Diff, path: str | os.PathLike[str], names: tuple[str, str] = ("a", "b"), calls: Pair | None = None) -> None:
-    """Write the page. Of enough steps, work without evidence of a change is counted, not listed. calls: draw them as a flame graph, too."""
+    """Write the page. Of enough steps, work without evidence of a change is counted, not listed.
+
+    calls: draw them as a flame graph, too.
+    """
     write_file(path, [_page(diff, names, calls).encode("utf-8", "backslashreplace")])
 
 

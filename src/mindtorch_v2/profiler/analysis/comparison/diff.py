@@ -112,14 +112,11 @@ class Diff:
     @property
     def notes(self) -> list[str]:
         """Limits of the comparison that a reader of the figures must know."""
-        few = (
-            []
-            if self.enough
-            else [
-                f"too few steps for any verdict: at least {FEWEST_STEPS} are needed in each recording, marked by profile.step(), "
-                "as by mtprof run --schedule 2,2,10,1, or else those of an optimizer; what differs is listed as measured"
-            ]
+        text = (
+            f"too few steps for any verdict: at least {FEWEST_STEPS} are needed in each recording, marked by profile.step(), as "
+            "by mtprof run --schedule 2,2,10,1, or else those of an optimizer; what differs is listed as measured"
         )
+        few = [] if self.enough else [text]
         moved = (
             [
                 "with one recording on each side, what moved all ops may be the machine as well as the code: record several of "
