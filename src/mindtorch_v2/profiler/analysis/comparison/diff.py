@@ -113,8 +113,8 @@ class Diff:
     def notes(self) -> list[str]:
         """Limits of the comparison that a reader of the figures must know."""
         text = (
-            f"too few steps for any verdict: at least {FEWEST_STEPS} are needed in each recording, marked by profile.step(), as "
-            "by mtprof run --schedule 2,2,10,1, or else those of an optimizer; what differs is listed as measured"
+            f"too few steps for any verdict: at least {FEWEST_STEPS} are needed in each recording, marked by profile.step(), "
+            "as by mtprof run --schedule 2,2,10,1, or else those of an optimizer; what differs is listed as measured"
         )
         few = [] if self.enough else [text]
         moved = (
