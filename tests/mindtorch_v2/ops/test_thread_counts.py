@@ -84,6 +84,7 @@ CASES = {
     "embedding": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 900, w), _leaf(2000, 64)),
     "embedding of few rows": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 40, w), _leaf(50, 64)),
     "index_add": lambda: [torch.randn(900, 100).index_add(0, torch.arange(2000) % 700, torch.randn(2000, 100))],
+    "sums along dims": lambda: [x.sum(dims) for x in [torch.randn(40, 50, 60)] for dims in (0, 1, 2, (0, 1), (0, 2), (1, 2))],
     "sum": lambda: [torch.randn(5 << 20).sum()],
     "mm": lambda: _trained(torch.mm, _leaf(401, 305), _leaf(305, 190)),
     "mm of columns": lambda: _trained(torch.mm, _leaf(65, 605), _leaf(605, 501)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ..._core.threads import threads
 from ..._dispatch.facts import Autocast, Batching, Layout
 from ..._dispatch.out_dtypes import castable
 from ..._dispatch.registry import aten, op
+from .._support.blas_sums import column_sums, row_sums
 from .._support.common import home_of, normal_dim, normal_dims, np_dtype, reduced_shape
 from .._support.flops import per_element
 from .._support.half import is_narrow
@@ -53,16 +55,53 @@ def by_dim(make):
 # ---------------------------------------------------------------- sums
 
 
+# From so many elements on BLAS adds up rows and columns, and vectors.
+_SOME = 1 << 14
 _MANY = 1 << 16
+# What BLAS adds one after another, in a few lanes, drifts: longer rows are summed by halves, columns and vectors in blocks.
+_LONGEST_ROW = 1 << 14
+_TALLEST = 512
 _BLOCK = 4096
 _ROWS = 256  # of so many elements that a thread adds up
 _block_ones = np.ones(_BLOCK, _FLOAT32)
 
 
 def _add_float32(array, axes, keepdim):
-    if axes is None and not keepdim and array.size >= _MANY and array.flags.c_contiguous:
-        return _add_many(array.reshape(-1))
+    if array.size >= _SOME and array.flags.c_contiguous:
+        if axes is not None:
+            return _add_along(array, axes, keepdim)
+        if not keepdim and array.size >= _MANY:
+            return _add_many(array.reshape(-1))
     return _add_reduce(array, axes, None, None, keepdim)
+
+
+def _add_along(array, axes, keepdim):
+    """Sums along dims: by BLAS over the first ones and the last ones, which takes a third to two thirds of the time."""
+    shape, ndim = array.shape, array.ndim
+    dims = {dim % ndim for dim in axes if -ndim <= dim < ndim}
+    if len(dims) < len(axes) or all(shape[dim] == 1 for dim in dims):  # a wrong or repeated dim, or nothing to add
+        return _add_reduce(array, axes, None, None, keepdim)
+    last = ndim - len(list(takewhile(dims.__contains__, reversed(range(ndim)))))
+    first = len(list(takewhile(dims.__contains__, range(last))))
+    width, height = math.prod(shape[last:]), math.prod(shape[:first])
+    if 1 < width <= _LONGEST_ROW:
+        array = row_sums(array.reshape(-1, width))
+    elif width > 1:
+        array = _add_reduce(array.reshape(-1, width), 1)
+    if height > 1:
+        array = _add_rows(array.reshape(height, -1))
+    inner = tuple(dim - first for dim in dims if first <= dim < last)
+    total = array.reshape(shape[first:last])
+    if inner:
+        total = _add_reduce(total, inner)
+    return total.reshape([1 if dim in dims else n for dim, n in enumerate(shape) if keepdim or dim not in dims])
+
+
+def _add_rows(rows):
+    """The sums of the columns of a matrix: of so many rows at a time, and then of their sums."""
+    if len(rows) <= _TALLEST:
+        return column_sums(rows)
+    return _add_rows(np.stack([column_sums(rows[start : start + _TALLEST]) for start in range(0, len(rows), _TALLEST)]))
 
 
 def _add_many(array):
