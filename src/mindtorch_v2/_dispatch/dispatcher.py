@@ -41,7 +41,7 @@ from .errors import (
     translate,
     type_name,
 )
-from .facts import Layout, Promotion
+from .facts import DRAWING, Layout, Promotion
 from .lazy_values import execute_lazy
 from .overloads import accepts, bind, number_as_tensor, packet_function, resolve, type_word
 from .promotion import as_number, is_number, promote
@@ -499,6 +499,8 @@ def materialize(op: OpSpec, ident: int, kernel: Any, on_failure: Any) -> Functio
         factory = _factories[source] = namespace["factory"]
     if len(op.schema.returns) > 1 and not op.composite:
         op.results = result_type_of(op)
+    if op.batching in DRAWING:
+        import_module("numpy.random")  # which `import numpy` leaves out, and which takes longer than most draws
     entry = factory(op, ident, kernel, on_failure)
     function = op.call if on_failure is slow_path else _operators[op]
     assert function is not None

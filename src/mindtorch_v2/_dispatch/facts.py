@@ -68,6 +68,8 @@ class Batching(Enum):
     ADDED_PRODUCT = auto()  # beta * self + alpha * a product
 
 
+# The rules of ops that draw random numbers.
+DRAWING = (Batching.RANDOM, Batching.RANDOM_BY_SAMPLE)
 # The rules of ops on images, by the number of their dims.
 SPATIAL = {1: Batching.SPATIAL_1D, 2: Batching.SPATIAL_2D, 3: Batching.SPATIAL_3D}
 

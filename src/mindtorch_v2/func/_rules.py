@@ -10,14 +10,13 @@ from .._core.shape_only import CannotBatch
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import entry_globals, interception
-from .._dispatch.facts import Batching
+from .._dispatch.facts import DRAWING, Batching
 from .._dispatch.registry import OpSpec, aten, packets
 from ._batched import BatchedTensor, Level, batched, data_dependent, find_level, level_of, samples, spread, value_at
 
 Rule = Callable[[OpSpec, list[Any], Level], Any]
 # By the kind in the op's declaration; where a rule returns NotImplemented, the op runs sample by sample.
 _RULES: dict[Batching, Rule] = {}
-_RANDOM = (Batching.RANDOM, Batching.RANDOM_BY_SAMPLE)
 
 
 def rule(*kinds: Batching) -> Callable[[Rule], Rule]:
@@ -53,7 +52,7 @@ def run_batched(op: OpSpec, args: tuple[Any, ...]) -> Any:
     level = find_level(level_of(args))
     if op.schema.mutates:
         _check_written(op, args, level)
-    if op.batching in _RANDOM:
+    if op.batching in DRAWING:
         return _run_random(op, list(args), level)
     batched_form = _rule_for(op)
     if batched_form is not None:
@@ -126,7 +125,7 @@ class Randomness(interception.Mode):
 
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         level = self.level
-        if op.batching in _RANDOM and level_of(args) < level.number:
+        if op.batching in DRAWING and level_of(args) < level.number:
             if level.randomness == "error":
                 refuse_random()
             if level.randomness == "different":

@@ -62,11 +62,11 @@ class Budget:
         Time is over its limit if the lower end of its interval is: other work on the machine only makes a test slower.
         """
         said = [
-            f"{figures[name]:,} {words}, over the limit of {limit:,}"
-            for name, limit, words in (
-                ("ops", self.max_ops, "ops"),
-                ("bytes", self.max_bytes, "bytes at the peak"),
-                ("syncs", self.max_syncs, "values read from tensors"),
+            f"{figures[name]:,} {one if figures[name] == 1 else more}, over the limit of {limit:,}"
+            for name, limit, one, more in (
+                ("ops", self.max_ops, "op", "ops"),
+                ("bytes", self.max_bytes, "byte at the peak", "bytes at the peak"),
+                ("syncs", self.max_syncs, "value read from a tensor", "values read from tensors"),
             )
             if limit is not None and figures[name] > limit
         ]

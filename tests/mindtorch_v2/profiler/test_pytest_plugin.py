@@ -117,6 +117,10 @@ def test_what_is_said(project, said):
     assert said in project[1].stdout
 
 
+def test_one_is_no_plural():
+    assert Budget(max_syncs=0).broken({"syncs": 1}) == ["1 value read from a tensor, over the limit of 0"]
+
+
 def test_recordings_of_tests_over_budget_are_kept(project):
     folder, _ = project
     assert len(list((folder / "over").iterdir())) == 4

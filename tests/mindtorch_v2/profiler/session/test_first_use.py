@@ -44,6 +44,30 @@ def test_ops_are_noted_at_their_first_call_and_no_other():
     assert second == "['aten::add_']"  # by which the second gradient is added to the first
 
 
+DRAWS = """
+import sys
+import mindtorch_v2 as torch
+from mindtorch_v2._dispatch import observer
+from mindtorch_v2.profiler import profile
+began = []
+class Finder:  # the one that is asked first
+    def find_spec(self, name, *rest):
+        if name.startswith("numpy.random."):
+            began.append(observer.clock())
+sys.meta_path.insert(0, Finder())
+with profile() as prof:
+    torch.randn(3, 4)
+store = prof.profiler.store
+rows = [row for row in range(len(store)) if store.start[row] <= began[0] <= began[-1] <= store.end[row]]
+print([store.names[store.name[row]] for row in rows])
+"""
+
+
+def test_loading_the_generators_is_part_of_the_first_use_of_an_op_that_draws():
+    printed = subprocess.run([sys.executable, "-c", DRAWS], capture_output=True, text=True, check=True).stdout
+    assert printed == "['first use of aten::randn']\n"
+
+
 def compile_slowly(op):
     begun = perf_counter_ns()
     while perf_counter_ns() - begun < WAIT_NS:
