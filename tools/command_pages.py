@@ -56,9 +56,9 @@ for photos, labels in torch.utils.data.DataLoader(Photos(), batch_size=16):
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(photos), labels).backward()
     optimizer.step()
-    for parameter in model.parameters():
-        if parameter.abs().max().item() > 10:
-            print("a weight is large")
+    mirrored = photos.view(-1, 3, 32, 32).flip(3).flatten(1)
+    if model(mirrored).argmax(1).eq(model(photos).argmax(1)).all():
+        print("the same of mirrored photos")
 """
 RECORD_WASTEFUL = ["run", "-q", "--all", "--schedule", "1,1,12,1", "-o", f"{DEMO}/wasteful.mtp", WASTEFUL]
 

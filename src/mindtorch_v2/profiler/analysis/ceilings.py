@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter_ns, time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,8 @@ _VARIABLE = "MTPROF_CEILINGS"
 _COPY_BYTES = 1 << 28  # far more than a cache holds
 _CACHED_BYTES = 1 << 18  # fits into the cache of one core
 _SIDE = 1024
-_LEAST_NS = 150_000_000  # of repeated measurements
+_LEAST_NS = 60_000_000  # of repeated measurements, in each round
+_ROUNDS = 5  # through all ceilings: what holds a machine up for a moment does not hold up all rounds of one
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,11 @@ def default_path() -> Path:
 
 
 def measure(clock: Callable[[], int] = perf_counter_ns, least_ns: int = _LEAST_NS) -> Ceilings:
-    """Measure this machine, each ceiling by the fastest of repeated runs that take `least_ns` together or longer."""
+    """Measure this machine, each ceiling by the fastest run of several rounds that take `least_ns` or longer."""
     threads = next(filter(None, map(os.environ.get, ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"))), "")
-    return Ceilings(
-        machine_name(),
-        time(),
-        _copy_speed(_COPY_BYTES, clock, least_ns),
-        _copy_speed(_CACHED_BYTES, clock, least_ns),
-        _product_speed(np.float32, clock, least_ns),
-        _product_speed(np.float64, clock, least_ns),
-        threads,
-    )
+    works = (_copies(_COPY_BYTES), _copies(_CACHED_BYTES), _products(np.float32), _products(np.float64))
+    rounds = [[work.units / _fastest(work.run, clock, least_ns) for work in works] for _ in range(_ROUNDS)]
+    return Ceilings(machine_name(), time(), *map(max, zip(*rounds, strict=True)), threads)
 
 
 def machine_name() -> str:
@@ -101,16 +96,23 @@ def load(path: str | os.PathLike[str] | None = None) -> Ceilings | None:
     return found
 
 
-def _copy_speed(size: int, clock: Callable[[], int], least_ns: int) -> float:
+class _Work(NamedTuple):
+    """Something to measure, and how many bytes or FLOPs one run of it is."""
+
+    run: Callable[[], Any]
+    units: int
+
+
+def _copies(size: int) -> _Work:
     source, target = np.ones(size // 8), np.zeros(size // 8)
-    return 2 * size / _fastest(lambda: np.copyto(target, source), clock, least_ns)
+    return _Work(lambda: np.copyto(target, source), 2 * size)
 
 
-def _product_speed(kind: type[np.floating[Any]], clock: Callable[[], int], least_ns: int) -> float:
+def _products(kind: type[np.floating[Any]]) -> _Work:
     random = np.random.default_rng(0)
     a, b = (random.random((_SIDE, _SIDE)).astype(kind) for _ in range(2))
     out = np.empty_like(a)
-    return 2 * _SIDE**3 / _fastest(lambda: np.matmul(a, b, out=out), clock, least_ns)
+    return _Work(lambda: np.matmul(a, b, out=out), 2 * _SIDE**3)
 
 
 def _fastest(run: Callable[[], Any], clock: Callable[[], int], least_ns: int) -> float:

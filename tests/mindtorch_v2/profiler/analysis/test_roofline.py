@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -86,7 +87,9 @@ def test_ceilings_are_those_of_the_fastest_run(monkeypatch, tmp_path):
     monkeypatch.setattr(ceilings, "_CACHED_BYTES", 1 << 9)
     monkeypatch.setattr(ceilings, "_SIDE", 10)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
-    times = iter(np.cumsum([0, 400, 0, 200, 0, 800] * 4).tolist())
+    # Each is measured in several rounds, and in all but one of them the machine is held up.
+    slow, usual = [0, 4000, 0, 2000, 0, 8000], [0, 400, 0, 200, 0, 800]
+    times = iter(np.cumsum([*slow * 8, *usual * 4, *slow * 8]).tolist())
     found = ceilings.measure(lambda: next(times), least_ns=1)
     assert (found.copy_bytes_s, found.cached_bytes_s) == (2048 / 200e-9, 1024 / 200e-9)
     assert (found.float32_flops_s, found.threads) == (2000 / 200e-9, "3")
@@ -100,6 +103,15 @@ def test_another_file_is_refused(tmp_path, text):
     (tmp_path / "file.json").write_text(text)
     with pytest.raises(ValueError, match="no file of `mtprof ceilings`"):
         ceilings.load(tmp_path / "file.json")
+
+
+@pytest.mark.parametrize("load, said", [(0.9, ""), (1.1, "mtprof: the machine is busy (load 1.1, 2 processors)")])
+def test_a_busy_machine_is_told(tmp_path, capsys, monkeypatch, load, said):
+    monkeypatch.setattr(ceilings, "measure", lambda: MACHINE)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0, 0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert mtprof(["ceilings", "-o", str(tmp_path / "ceilings.json")]) == 0
+    assert capsys.readouterr().err.startswith(said) if said else not capsys.readouterr().err
 
 
 def test_commands(tmp_path, capsys, monkeypatch):

@@ -80,7 +80,7 @@ def test_every_section_opens_and_none_is_wider_than_the_screen(open_page, report
         assert len(page.screenshot(path=tmp_path / f"{section}.png")) > 5000
 
 
-@pytest.mark.parametrize("count", [8, 9, 10])
+@pytest.mark.parametrize("count", [7, 8, 9, 10])
 def test_no_figure_of_the_overview_has_a_row_of_its_own(open_page, report, count):
     page = open_page(report, width=1280, height=740)
     tops = page.eval_on_selector(
@@ -93,7 +93,22 @@ def test_no_figure_of_the_overview_has_a_row_of_its_own(open_page, report, count
         count,
     )
     rows = [tops.count(top) for top in sorted(set(tops))]
-    assert rows == {8: [8], 9: [5, 4], 10: [5, 5]}[count]
+    assert rows == {7: [7], 8: [4, 4], 9: [5, 4], 10: [5, 5]}[count]
+
+
+@pytest.mark.parametrize("width", [1280, 1000, 800])
+def test_the_widest_figure_fits_its_card(open_page, report, width):
+    page = open_page(report, width=width, height=740)
+    inside = page.eval_on_selector_all(
+        "#section-overview .cards .figure",
+        """(figures) => figures.map((figure) => {
+            figure.textContent = "10.72 MiB";
+            const text = document.createRange();
+            text.selectNodeContents(figure);
+            return text.getBoundingClientRect().right <= figure.parentElement.getBoundingClientRect().right - 14;
+        })""",
+    )
+    assert inside and all(inside)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ The figures are kept in a file, which `mtprof roofline` and the report use as ce
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from datetime import UTC, datetime
 
 from ...._io.strict_json import dumps
@@ -15,6 +17,8 @@ from ... import reading
 from ...exit_codes import FINE, Failure
 
 EXAMPLE = "mtprof ceilings"
+
+_BUSY = 0.5  # programs that want to run, for each processor
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
         if found is None:
             raise Failure(f"no ceilings in {path}: `mtprof ceilings` measures them")
     else:
+        _warn_if_busy()
         found = ceilings.measure()
         ceilings.save(found, path)
     if args.json:
@@ -61,4 +66,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _threads(threads: str) -> str:
-    return f", with {shown(threads)} threads for matrix products" if threads else ""
+    return f", with {shown(threads)} thread{'' if threads == '1' else 's'} for matrix products" if threads else ""
+
+
+def _warn_if_busy() -> None:
+    """Say that other programs run, which take from what is measured; a machine's load is not known everywhere."""
+    load, processors = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0, os.cpu_count() or 1
+    if load >= _BUSY * processors:
+        print(
+            f"mtprof: the machine is busy (load {load:.1f}, {processors} processors): measured when it is idle, ceilings may be higher",
+            file=sys.stderr,
+        )

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_schedule,
         default=None,
         metavar="W,W,A,R",
-        help="wait, warm up, record, repeat: in steps, which are counted by the optimizers' step()",
+        help="wait, warm up, record, repeat: in steps of the optimizers; of several windows the last whole one is written",
     )
     parser.add_argument(
         "--listen",

@@ -81,7 +81,7 @@ function cards(model) {
       card(
         "First use of ops",
         time(about.first_uses.total_ns),
-        `code of ${plural(about.first_uses.ops, "op")} compiled, once in a process; it is in no other row's self time`,
+        `${plural(about.first_uses.ops, "op")} set up, once in a process; in no other row's self time`,
         "card-first-use",
       ),
     );
