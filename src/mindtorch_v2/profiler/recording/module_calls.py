@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.cpython import without_signals_at_entry
+from ..._dispatch.observer import call_untraced
 from ..store import tree
 from .tensor_notes import ModuleNote, note_module
 
@@ -120,7 +121,7 @@ class ModuleLog:
         known = self._known
         self._references.append(weakref.ref(module, lambda _: known.pop(ident, None)))
         if self._note_parameters:
-            note = note_module(module, self._clock())
+            note = call_untraced(note_module, module, self._clock())
             self.notes.append(note)
             self.parameters.update(parameter.address for _, parameter, _ in note.parameters)
         return number

@@ -18,6 +18,7 @@ from ..._core.cpython import data_address
 from ..._core.dtype import dtype as Dtype
 from ..._core.sparse import SparseTensor
 from ..._core.storage import owner_of
+from ..._dispatch.observer import call_untraced
 from .allocations import MOVE_WIDTH
 
 TOUCH_WIDTH = 7  # start of the op, address, bytes, op id and position of the argument, tensor, where its data is, layout
@@ -168,7 +169,7 @@ class OptimizerLog:
         ident, known = self._id(optimizer), self._known
         if ident not in known:
             known[ident] = len(self.notes)
-            self.notes.append(note_optimizer(optimizer, now))
+            self.notes.append(call_untraced(note_optimizer, optimizer, now))
         self.steps += ((now, known[ident]),)
 
     def forget(self, until: int) -> None:

@@ -126,6 +126,16 @@ def test_a_backward_pass_is_traced_as_one_call():
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="there the runtime's own calls are switched off one by one")
+def test_what_a_new_optimizer_and_module_hold_is_noted_without_being_traced():
+    model = torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
+    with profile(with_stack=True, record_shapes=True, profile_memory=True):
+        traced = traced_calls(lambda: model(torch.ones(2, 3)).sum().backward()) + traced_calls(optimizer.step)
+    assert "call_untraced" in traced
+    assert not {"note_module", "note_optimizer", "note_of"} & set(traced)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there the runtime's own calls are switched off one by one")
 def test_a_step_of_the_profile_is_traced_as_one_call():
     with profile(with_stack=True) as prof:
         traced = traced_calls(prof.step)
