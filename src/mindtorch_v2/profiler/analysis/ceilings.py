@@ -65,7 +65,8 @@ def measure(clock: Callable[[], int] = perf_counter_ns, least_ns: int = _LEAST_N
     threads = next(filter(None, map(os.environ.get, ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"))), "")
     works = (_copies(_COPY_BYTES), _copies(_CACHED_BYTES), _products(np.float32), _products(np.float64))
     rounds = [[work.units / _fastest(work.run, clock, least_ns) for work in works] for _ in range(_ROUNDS)]
-    return Ceilings(machine_name(), time(), *map(max, zip(*rounds, strict=True)), threads)
+    copied, cached, float32, float64 = map(max, zip(*rounds, strict=True))
+    return Ceilings(machine_name(), time(), copied, cached, float32, float64, threads)
 
 
 def machine_name() -> str:

@@ -74,6 +74,7 @@ def _warn_if_busy() -> None:
     load, processors = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0, os.cpu_count() or 1
     if load >= _BUSY * processors:
         print(
-            f"mtprof: the machine is busy (load {load:.1f}, {processors} processors): measured when it is idle, ceilings may be higher",
+            f"mtprof: the machine is busy (load {load:.1f}, {processors} processors): "
+            "measured when it is idle, ceilings may be higher",
             file=sys.stderr,
         )
