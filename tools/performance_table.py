@@ -22,14 +22,14 @@ SHOWN_ABOVE = 1.3  # of the small ops only those slower than this are listed
 AIMS = {
     "record.add": 0.6, "record.linear": 0.7, "record.train_step": 0.5, "record.train_step.all": 1.0, "record.add.shapes": 0.8,
     "record.add.memory": 0.9, "record.add.modules": 1.0, "record.add.all": 1.0, "record.mm.flops": 1.0,
-    "record.linear.shapes": 1.0, "record.modules_nested": 1.0, "record.add.stack_depth10": 2.0, "record.add.stack_calls10": 2.0,
-    "scope.off": 0.1, "scope.on": 0.25, "schedule.wait.step": 0.2, "session.empty": 0.3, "cold.table@*": 0.02,
-    "result.events@*": 0.02, "result.key_averages@*": 0.02, "cold.export@*": 0.15, "cold.export_gz@*": 0.15,
-    "stack.stop@*": 0.1, "stack.key_averages5@*": 0.1, "stack.export_json@*": 0.1, "stack.export_stacks@*": 0.1, "mem.recording@*": 0.2,
-    "mem.stop@*": 0.2, "mem.table@*": 0.05, "mem.events@*": 0.05, "mem.key_averages@*": 0.05, "mem.export@*": 0.1,
-    "start.import": 0.2, "start.table": 0.15, "step.mlp_small t1": 0.7, "step.mlp t1": 1.0, "step.lenet t1": 0.8,
-    "step.resnet_block t1": 1.0, "step.gpt t1": 1.0, "step.lstm t1": 1.1, "step.* t2": 1.2, "kernel.*": 1.5, "model.* t1": 1.0,
-    "model.* t2": 1.2,
+    "record.linear.shapes": 1.0, "record.modules_nested": 1.0, "record.add.stack_depth10": 2.0,
+    "record.add.stack_calls10": 2.0, "scope.off": 0.1, "scope.on": 0.25, "schedule.wait.step": 0.2, "session.empty": 0.3,
+    "cold.table@*": 0.02, "result.events@*": 0.02, "result.key_averages@*": 0.02, "cold.export@*": 0.15,
+    "cold.export_gz@*": 0.15, "stack.stop@*": 0.1, "stack.key_averages5@*": 0.1, "stack.export_json@*": 0.1,
+    "stack.export_stacks@*": 0.1, "mem.recording@*": 0.2, "mem.stop@*": 0.2, "mem.table@*": 0.05, "mem.events@*": 0.05,
+    "mem.key_averages@*": 0.05, "mem.export@*": 0.1, "start.import": 0.2, "start.table": 0.15, "step.mlp_small t1": 0.7,
+    "step.mlp t1": 1.0, "step.lenet t1": 0.8, "step.resnet_block t1": 1.0, "step.gpt t1": 1.0, "step.lstm t1": 1.1,
+    "step.* t2": 1.2, "kernel.*": 1.5, "model.* t1": 1.0, "model.* t2": 1.2,
 }  # fmt: skip
 
 
