@@ -34,6 +34,8 @@ _COLDNESS_ERROR = 0.3
 _COST_FACTOR = 1.5
 # Fewer steps without recording tell too little of how long one takes.
 _FEWEST_STEPS = 3
+# By how much of its time a step of the same work may differ between one part of a run and another, as the machine's speed does.
+_DRIFT = 0.02
 
 # What is said in table, report and `mtprof run` above that.
 LARGE = (
@@ -153,7 +155,7 @@ def estimate(store: EventStore, calibration: Calibration) -> Overhead:
         _total(store, calibration, warm, np.minimum(cold + _COLDNESS_ERROR, 1.0)) * factor,
     )
     measured, measured_on, scale = measure(store), 0, 1.0
-    if measured is not None and measured.likely > 0 and measured.high - measured.low < cost.high - cost.low:
+    if measured is not None and measured.likely > 0 and _is_better(measured, cost):
         # Shared out over events as the estimate has it.
         scale, measured_on = measured.likely / _total(store, calibration, warm, np.zeros(len(store))), len(unrecorded(store))
         cost = measured
@@ -170,6 +172,15 @@ def estimate(store: EventStore, calibration: Calibration) -> Overhead:
         self_ns,
         measured_on,
     )
+
+
+def _is_better(measured: _Cost, estimated: _Cost) -> bool:
+    """Whether a measured cost is known more exactly than an estimate, and goes with it.
+
+    Where the two cannot both be right, the machine or the program was slower in one part of the steps than in the other.
+    """
+    is_narrower = measured.high - measured.low < estimated.high - estimated.low
+    return is_narrower and measured.low <= estimated.high and estimated.low <= measured.high
 
 
 def unrecorded(store: EventStore) -> list[int]:
@@ -192,7 +203,9 @@ def measure(store: EventStore) -> _Cost | None:
         total: float = first - step + (rest - step) * len(others)
         return total
 
-    return _Cost(added(rest.likely, step.likely), max(added(rest.low, step.high), 0.0), added(rest.high, step.low))
+    drift = _DRIFT * step.likely * (1 + len(others))
+    low, high = added(rest.low, step.high) - drift, added(rest.high, step.low) + drift
+    return _Cost(added(rest.likely, step.likely), max(low, 0.0), high)
 
 
 def _median(values: list[int]) -> _Cost:
