@@ -71,6 +71,7 @@ def test_the_page_and_the_command_agree(open_page, tmp_path, make, peak, before)
     assert in_bytes(page.inner_text("#card-memory .figure")) == pytest.approx(peak, rel=0.01)
     assert f"with {before} B from before" in page.inner_text("#card-memory").replace("\u00a0", " ")
     page.click('#nav a[data-section="memory"]')
+    page.wait_for_selector("#section-memory tbody tr")
     holders = bytes_by_holder(page)
     assert holders[EARLIER] == before and sum(holders.values()) == peak
     assert ("is not known" in page.inner_text("#section-memory [role=status]")) == (not use.before_known)
