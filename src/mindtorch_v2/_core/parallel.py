@@ -209,3 +209,22 @@ def both(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]
 def blocks(length: int, step: int, work: Callable[[slice], None]) -> None:
     """Call `work` with slices of up to `step` that together are `slice(0, length)`, as `run` does."""
     run(-(-length // step), lambda number: work(slice(number * step, min(number * step + step, length))))
+
+
+def run_shared(kernel: Callable[..., Any], first: np.ndarray, *rest: Any) -> Any:
+    """`kernel(first, *rest)`, which goes over its operands once, element by element, and takes `out`.
+
+    Threads share it where arrays of one shape lie row by row: two to four blocks for each, since it is the memory that limits.
+    """
+    kind, shape = first.dtype, first.shape
+    alike = all(a.__class__ is not np.ndarray or (a.shape == shape and a.dtype == kind and a.flags.c_contiguous) for a in rest)
+    if not (is_shared() and alike and first.flags.c_contiguous and kind.char in "fd"):
+        return kernel(first, *rest)
+    out = np.empty(shape, kind)
+    flat, into = [a.reshape(-1) if a.__class__ is np.ndarray else a for a in (first, *rest)], out.reshape(-1)
+
+    def work(part: slice) -> None:
+        kernel(*[a[part] if a.__class__ is np.ndarray else a for a in flat], out=into[part])
+
+    blocks(first.size, -(-first.size // max(2 * get_num_threads(), _BLOCKS)), work)
+    return out

@@ -244,10 +244,13 @@ def _kernel_body(
             text.add(f"if _keys > {AUTOGRAD}: {general}")
     if op.recorded_form is not None:
         _recorded_body(text, schema, factory or modeled)
-    call = f"_kernel({', '.join(values)})"
+    given = ", ".join(values)
+    call = f"_kernel({given})"
     if schema.mutates:
         _in_place_result(text, op, ident, values, call)
         return
+    if op.shared_from:
+        call = f"({call} if _x0.size < {op.shared_from} else run_shared(_kernel, {given}))"
     if not schema.returns or not schema.returns[0].startswith("Tensor"):
         text.add(f"return {call}")
         return

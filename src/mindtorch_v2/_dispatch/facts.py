@@ -174,6 +174,8 @@ class Facts(TypedDict, total=False):
     # What runs in the kernel's place while the calling thread records: Tensor code of the ops that torch's kernel calls, so
     # that a profile shows torch's tree. It takes the arguments in the order of the schema and gives the same result.
     recorded_form: Kernel
+    # From so many elements on threads share the work, which is done element by element in one pass; 0 where they never do.
+    shared_from: int
     # The result shares the first argument's memory without being a view of it.
     shares_memory: bool
     # `__torch_dispatch__` of a subclass sees the op, although it is written as Tensor code.

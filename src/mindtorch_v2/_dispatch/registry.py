@@ -89,6 +89,7 @@ class OpSpec:
         "samples",
         "schema",
         "shape",
+        "shared_from",
         "shares_memory",
         "stops_at_integers",
         "surface",
@@ -129,6 +130,7 @@ class OpSpec:
     pin_memory_stays_open: bool
     recorded_form: Kernel | None
     refuses_integer_results: bool
+    shared_from: int
     shares_memory: bool
     stops_at_integers: bool
     reshapes: bool
@@ -352,6 +354,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
         ),
         lambda spec: None,
     ),
+    "shared_from": lambda spec: 0,
     "aliases": lambda spec: (),
     "deprecated": lambda spec: (),
     "doc": _default_doc,

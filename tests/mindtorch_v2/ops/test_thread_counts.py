@@ -84,6 +84,14 @@ CASES = {
     "embedding": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 900, w), _leaf(2000, 64)),
     "embedding of few rows": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 40, w), _leaf(50, 64)),
     "index_add": lambda: [torch.randn(900, 100).index_add(0, torch.arange(2000) % 700, torch.randn(2000, 100))],
+    "arithmetic of millions": lambda: [
+        result
+        for x, y in [torch.randn(2, (1 << 21) + 17)]
+        for result in (x + y, x - y, x * y, x / y, x * 2, torch.add(x, y, alpha=3), torch.exp(x))
+    ],
+    "arithmetic of millions that lie otherwise": lambda: [
+        result for x in [torch.randn(1500, 1500)] for result in (x + x.t(), x * x[0], x[:, ::2] / 3, x.double() - 1, (x > 0) + x)
+    ],
     "sums along dims": lambda: [x.sum(dims) for x in [torch.randn(40, 50, 60)] for dims in (0, 1, 2, (0, 1), (0, 2), (1, 2))],
     "sum": lambda: [torch.randn(5 << 20).sum()],
     "mm": lambda: _trained(torch.mm, _leaf(401, 305), _leaf(305, 190)),

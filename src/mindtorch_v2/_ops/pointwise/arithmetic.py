@@ -28,6 +28,8 @@ _ZERO = np.zeros((), np.float32)
 _numbers: dict[Any, np.ndarray] = {}
 _NUMBERS_KEPT = 1000
 _WIDE = 1 << 63
+# Sums, products and the like are limited by the memory: of fewer elements two threads are no faster than one.
+LARGE = 1 << 21
 
 
 def number(value, dtype):
@@ -115,6 +117,7 @@ def _half_sum(combine, self, other, alpha, out):
 
 @op(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    shared_from=LARGE,
     deprecated=("self alpha other",),
     promote=Promotion.SAME,
     inplace=True,
@@ -150,6 +153,7 @@ def _no_bool_difference(self, error):
 
 @op(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    shared_from=LARGE,
     deprecated=("self alpha other",),
     promote=Promotion.NUMBER,
     inplace=True,
@@ -226,6 +230,7 @@ neg.vjp(self=lambda g: -g)
 mul = op(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     np.multiply,
+    shared_from=LARGE,
     promote=Promotion.SAME,
     inplace=True,
     flops=count,
@@ -251,6 +256,7 @@ def _quotient_grad(g, self, other):
 div = op(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
     np.divide,
+    shared_from=LARGE,
     promote=Promotion.FLOAT,
     inplace=True,
     flops=count,

@@ -21,6 +21,7 @@ unary(
     np.exp,
     lambda g, result: g * conj(result),
     flops=count,
+    shared_from=1 << 19,
     doc="""The exponential of each element.
 
     >>> torch.exp(torch.tensor([0.0, 1.0]))
