@@ -90,7 +90,9 @@ CASES = {
         for result in (x + y, x - y, x * y, x / y, x * 2, torch.add(x, y, alpha=3), torch.exp(x))
     ],
     "arithmetic of millions that lie otherwise": lambda: [
-        result for x in [torch.randn(1500, 1500)] for result in (x + x.t(), x * x[0], x[:, ::2] / 3, x.double() - 1, (x > 0) + x)
+        result
+        for x in [torch.randn(1500, 1500)]
+        for result in (x + x.t(), x * x[0], x[:, ::2] / 3, x.double() - 1, (x > 0) + x)
     ],
     "sums along dims": lambda: [x.sum(dims) for x in [torch.randn(40, 50, 60)] for dims in (0, 1, 2, (0, 1), (0, 2), (1, 2))],
     "sum": lambda: [torch.randn(5 << 20).sum()],
