@@ -163,6 +163,7 @@ def million() -> EventStore:
 def browser() -> Iterator[Any]:
     """Chromium without a screen. Playwright's event loop runs in this thread until the end: no longer than its module."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
+    playwright.expect.set_options(timeout=60_000)  # as below: a busy machine takes its time
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         pytest.skip("there is no Chromium: tools/browser.sh installs it")

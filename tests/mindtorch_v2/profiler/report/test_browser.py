@@ -333,8 +333,9 @@ def test_keys_lead_through_the_page(open_page, report):
     for number, title in enumerate(titles, 1):
         page.evaluate("document.activeElement.blur()")
         page.keyboard.press(str(number))
-        assert page.inner_text("#nav [aria-current=page]") == title
+        expect(page.locator("#nav [aria-current=page]")).to_have_text(title)
     page.keyboard.press(str(titles.index("Operators") + 1))
+    expect(page.locator("#section-operators")).to_be_visible()
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.type") == "search"
     page.keyboard.type("12t")  # letters are letters while one is typing
@@ -344,7 +345,7 @@ def test_keys_lead_through_the_page(open_page, report):
     page.keyboard.press("?")
     assert "Keyboard and mouse" in page.inner_text("dialog")
     page.keyboard.press("Escape")
-    assert page.locator("dialog").count() == 0
+    expect(page.locator("dialog")).to_have_count(0)
 
 
 def test_names_stay_text_everywhere(open_page, device_report):
