@@ -47,8 +47,11 @@ def order_of_dims(shape: tuple[int, ...], strides: Sequence[Sequence[int]]) -> l
 def _fresh(shape: tuple[int, ...], np_dtype: np.dtype, order: list[int]) -> np.ndarray:
     """Memory without gaps whose dims lie in this order, innermost first."""
     outermost_first = order[::-1]
-    inverse = sorted(range(len(order)), key=outermost_first.__getitem__)
-    return np.empty([shape[dim] for dim in outermost_first], np_dtype).transpose(inverse)
+    return np.empty([shape[dim] for dim in outermost_first], np_dtype).transpose(_inverse(outermost_first))
+
+
+def _inverse(permutation: list[int]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
 def dense_like(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
@@ -137,8 +140,7 @@ def turned(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
     outermost_first = order_of_dims(shape, [first.strides, second.strides])[::-1]
     if outermost_first == list(range(len(shape))):
         return first, second, True
-    inverse = tuple(sorted(range(len(shape)), key=outermost_first.__getitem__))
-    return first.transpose(outermost_first), second.transpose(outermost_first), inverse
+    return first.transpose(outermost_first), second.transpose(outermost_first), _inverse(outermost_first)
 
 
 def steps_in_order(shape: Sequence[int], itemsize: int, order: Sequence[int]) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._core.layout import order_of_dims
+from mindtorch_v2._dispatch import dispatcher
 
 _WANTED = json.loads(layout_table.TABLE.read_text())
 _ROWS = layout_table.rows(torch)
@@ -90,3 +91,12 @@ def test_large_operands_that_lie_differently_are_combined_in_the_order_of_the_fi
         by_size = sorted(range(len(shape)), key=got.stride().__getitem__)
         assert by_size == sorted(range(len(shape)), key=like.stride().__getitem__)
         assert got.untyped_storage().nbytes() == got.numel() * got.element_size()
+
+
+def test_the_result_of_large_operands_is_not_laid_out_anew(monkeypatch):
+    def laid_out_anew(*_):
+        raise AssertionError("computed in one order of dims and copied to another")
+
+    x, y = torch.randn(80, 90), torch.randn(90, 80)
+    monkeypatch.setattr(dispatcher, "like_operands", laid_out_anew)
+    assert torch.mul(x.t(), y).stride() == (1, 90)

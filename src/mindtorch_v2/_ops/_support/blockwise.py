@@ -9,18 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..._core import parallel
+from ..._core.parallel import splits
 from .half import in_float32, is_half
 
 # Elements of a block, where one thread goes over all of them: 256 KB of float32. Smaller arrays are a block of their own.
 BLOCK = 1 << 16
-
-
-def splits(first: np.ndarray, *others: np.ndarray | None) -> bool:
-    """Whether arrays are row-major and have one shape and dtype, so that blocks of them correspond. None is left out."""
-    shape, kind = first.shape, first.dtype
-    return first.flags.c_contiguous and all(
-        a is None or (a.shape == shape and a.dtype == kind and a.flags.c_contiguous) for a in others
-    )
 
 
 def in_blocks(work: Callable[..., Any], out: np.ndarray, *arrays: np.ndarray, passes: int = 8) -> np.ndarray:

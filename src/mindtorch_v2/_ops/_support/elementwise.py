@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .blockwise import BLOCK, in_blocks, splits
+from ..._core.parallel import splits
+from .blockwise import BLOCK, in_blocks
 from .common import no_kernel
 
 _F32 = np.dtype(np.float32)

@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from .blockwise import BLOCK, in_blocks, splits
+from ..._core.parallel import splits
+from .blockwise import BLOCK, in_blocks
 
 # Highest power first.
 _P = (

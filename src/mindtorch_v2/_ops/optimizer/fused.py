@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from ..._core.parallel import splits
 from ..._core.tensor import storage_of
 from ..._dispatch.registry import composite
-from .._support.blockwise import BLOCK, in_blocks, splits
+from .._support.blockwise import BLOCK, in_blocks
 from .._support.common import no_kernel
 
 _SCALING = "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()"

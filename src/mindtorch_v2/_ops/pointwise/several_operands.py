@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._core.parallel import splits
 from ..._dispatch.facts import Promotion
 from ..._dispatch.out_dtypes import same
 from ..._dispatch.promotion import INTEGER_QUOTIENT
 from ..._dispatch.registry import aten, op
-from .._support.blockwise import BLOCK, in_blocks, splits
+from .._support.blockwise import BLOCK, in_blocks
 from .._support.common import no_kernel
 from .._support.flops import per_element
 from .._support.half import is_half, rounded_once

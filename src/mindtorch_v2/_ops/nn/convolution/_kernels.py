@@ -147,6 +147,17 @@ def _side_by_side(points: np.ndarray) -> np.ndarray:
     return points.swapaxes(0, 1).reshape(points.shape[1], -1)
 
 
+def _each_sample(weights: np.ndarray, points: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """The product of a matrix with each sample's (C, points), in `out` or a new array."""
+    if not _is_large(weights.shape, points):
+        return matmul(weights, points, out)
+    product = matmul(weights, _side_by_side(points)).reshape(len(weights), len(points), -1).swapaxes(0, 1)
+    if out is None:
+        return np.ascontiguousarray(product)
+    out[...] = product
+    return out
+
+
 def _grouped(array: np.ndarray, groups: int, axis: int) -> np.ndarray:
     """An axis split into (groups, rest)."""
     shape = array.shape
@@ -178,11 +189,8 @@ def forward(
         return output if shift is None else np.add(output, shift, output)
     if _is_pointwise(kernel, padding):
         points = _strided_points(input, stride, out)
-        if groups == 1 and _is_large(weight.shape, points):
-            product = matmul(weight.reshape(count, -1), _side_by_side(points))
-            output.reshape(len(input), count, -1)[...] = product.reshape(count, len(input), -1).swapaxes(0, 1)
-        elif groups == 1:
-            matmul(weight.reshape(count, -1), points, output.reshape(len(input), count, -1))
+        if groups == 1:
+            _each_sample(weight.reshape(count, -1), points, output.reshape(len(input), count, -1))
         else:
             matmul(
                 weight.reshape(groups, count // groups, -1),
@@ -310,11 +318,8 @@ def input_grad(
 def _pointwise_input_grad(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, groups: int) -> np.ndarray:
     """The input gradient of a 1x1 kernel: zero except at the strided elements."""
     flat = grad.reshape(*grad.shape[:2], -1)
-    if groups == 1 and _is_large(weight.shape, flat):
-        product = matmul(weight.reshape(len(weight), -1).T, _side_by_side(flat))
-        points = np.ascontiguousarray(product.reshape(shape[1], shape[0], -1).swapaxes(0, 1))
-    elif groups == 1:
-        points = matmul(weight.reshape(len(weight), -1).T, flat)
+    if groups == 1:
+        points = _each_sample(weight.reshape(len(weight), -1).T, flat)
     else:
         points = matmul(weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2), _grouped(flat, groups, 1))
     points = points.reshape(*shape[:2], *grad.shape[2:])
