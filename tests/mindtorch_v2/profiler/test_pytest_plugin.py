@@ -75,7 +75,9 @@ def test_parameters(word):
 def run(folder, *arguments):
     command = [sys.executable, "-m", "pytest", "-p", "mtprof_pytest", "-p", "no:cacheprovider", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    environment.pop("PYTEST_ADDOPTS", None)
+    # pytest writes longer summaries where CI or BUILD_NUMBER is set.
+    for name in ("PYTEST_ADDOPTS", "CI", "BUILD_NUMBER"):
+        environment.pop(name, None)
     return subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=300, check=False)
 
 
