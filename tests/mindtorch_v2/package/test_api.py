@@ -49,6 +49,7 @@ def mypy_lines():
         "--follow-imports=silent",
         "--no-error-summary",
         "--hide-error-context",
+        "--no-color-output",  # also where FORCE_COLOR is set
     ]
     cache = ["--cache-dir", str(ROOT / ".mypy_cache" / "typing_cases")]
     done = subprocess.run(

@@ -73,7 +73,7 @@ def test_parameters(word):
 
 
 def run(folder, *arguments):
-    command = [sys.executable, "-m", "pytest", "-p", "mtprof_pytest", "-p", "no:cacheprovider", *arguments]
+    command = [sys.executable, "-m", "pytest", "--color=no", "-p", "mtprof_pytest", "-p", "no:cacheprovider", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     # pytest writes longer summaries where CI or BUILD_NUMBER is set.
     for name in ("PYTEST_ADDOPTS", "CI", "BUILD_NUMBER"):
