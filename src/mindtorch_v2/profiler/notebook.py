@@ -7,10 +7,11 @@ import ast
 import base64
 import os
 import shlex
+import sys
 import tempfile
 from importlib import import_module
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 from ._io.markup import html_text
 from .config import RECORD_OPTIONS
@@ -54,8 +55,18 @@ class _WithFlames:
         return self._averages.table(sort_by="self_cpu_time_total", row_limit=10)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="%%profile", description="Profile the cell.", exit_on_error=False, add_help=False)
+class _LineParser(argparse.ArgumentParser):
+    """Refuses a wrong line by raising: argparse would end the process."""
+
+    def error(self, message: str) -> NoReturn:
+        # IPython writes its own error in one line, where a ValueError has a traceback into this package.
+        errors = sys.modules.get("IPython.core.error")
+        kind = ValueError if errors is None else errors.UsageError
+        raise kind(f"{self.prog}: {message}\n{self.format_usage().rstrip()}")
+
+
+def _parser() -> _LineParser:
+    parser = _LineParser(prog="%%profile", add_help=False)
     for option, keyword in RECORD_OPTIONS.items():
         parser.add_argument(f"--{option}", action="store_true", help=f"profile({keyword}=True)")
     parser.add_argument("--all", action="store_true", help="all of these")
@@ -72,14 +83,14 @@ def profile_cell(shell: Any, line: str, cell: str) -> Any:
     The cell is compiled here and not given back to the shell, so that none of the notebook's own frames are recorded. The value
     of its last expression is shown above. A cell that raises or is interrupted shows what it did until then, before the error.
     """
+    parser = _parser()
     try:
-        args, unknown = _parser().parse_known_args(shlex.split(line))
-    except argparse.ArgumentError as error:
-        raise ValueError(f"%%profile: {error}") from None
-    if unknown:
-        raise ValueError(f"%%profile: unknown arguments {' '.join(unknown)}\n{_parser().format_usage()}")
+        words = shlex.split(line)
+    except ValueError as error:
+        parser.error(str(error))
+    args = parser.parse_args(words)
     if args.name is not None and not args.name.isidentifier():
-        raise ValueError(f"%%profile: {args.name!r} is no name of a variable")
+        parser.error(f"{args.name!r} is no name of a variable")
     source = shell.transform_cell(cell)
     body, value = _compiled(source, _file_name(shell, source))
     options = {keyword: getattr(args, option) or args.all for option, keyword in RECORD_OPTIONS.items()}

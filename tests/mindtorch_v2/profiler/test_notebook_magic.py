@@ -154,8 +154,24 @@ def test_of_a_cell_that_cannot_be_recorded_only_the_reason_is_told(shell, monkey
     assert "prof" not in shell.user_ns
 
 
-@pytest.mark.parametrize("line", ["--nonsense", "two names", "no-name"])
-def test_a_wrong_line_is_refused_before_the_cell_runs(shell, line):
-    with pytest.raises(ValueError, match="%%profile"):
+WRONG_LINES = [
+    ("--nonsense", "unrecognized arguments: --nonsense"),
+    ("two names", "unrecognized arguments: names"),
+    ("no-name", "'no-name' is no name of a variable"),
+    ("--save", "argument --save: expected one argument"),
+    ("--s", "ambiguous option: --s could match --stack, --shapes, --save"),
+    ("--save 'x", "No closing quotation"),
+]
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["without IPython", "in IPython"])
+@pytest.mark.parametrize(("line", "complaint"), WRONG_LINES)
+def test_a_wrong_line_is_refused_before_the_cell_runs(shell, monkeypatch, line, complaint, there):
+    """IPython shows its UsageError in a line, without a traceback."""
+    usage_error = type("UsageError", (Exception,), {})
+    monkeypatch.delitem(sys.modules, "IPython.core.error", raising=False)
+    if there:
+        monkeypatch.setitem(sys.modules, "IPython.core.error", SimpleNamespace(UsageError=usage_error))
+    with pytest.raises(usage_error if there else ValueError, match=f"^%%profile: {re.escape(complaint)}\nusage: %%profile "):
         shell.run(line, "ran = True")
-    assert "ran" not in shell.user_ns
+    assert "ran" not in shell.user_ns and ("IPython.core.error" in sys.modules) == there
