@@ -1,11 +1,15 @@
-"""Finding: the result of an advice rule; and durations and sizes as text."""
+"""Finding: the result of an advice rule; and durations, sizes and relative changes as text."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from typing import Any
 
 from .._io.terminal import shown
+
+_LARGE_FACTOR = 3  # changes from which a percentage is harder to read than a factor
 
 
 @dataclass(frozen=True)
@@ -57,3 +61,21 @@ def size(count: float) -> str:
         if abs(count) >= scale:
             return f"{count / scale:.3g} {unit}" if abs(count) < 1000 * scale else f"{count / scale:.0f} {unit}"
     return f"{count:.0f} B"
+
+
+def relative_changes(*ratios: float) -> tuple[str, ...]:
+    """Ratios of after to before as text, all in one form: "+12.3%", or "180x" and "0.02x" if one is a change by a factor of 3.
+
+    What is not finite is "unknown".
+    """
+    far = any(math.isfinite(ratio) and not 1 / _LARGE_FACTOR < ratio < _LARGE_FACTOR for ratio in ratios)
+    return tuple((_factor(ratio) if far else f"{ratio - 1:+.1%}") if math.isfinite(ratio) else "unknown" for ratio in ratios)
+
+
+def relative_change(ratio: float) -> str:
+    """One ratio of after to before as text, in the form of `relative_changes`."""
+    return relative_changes(ratio)[0]
+
+
+def _factor(ratio: float) -> str:
+    return f"{Decimal(f'{ratio:.3g}'):,f}x"

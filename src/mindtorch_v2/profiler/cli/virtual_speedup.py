@@ -22,7 +22,7 @@ import numpy as np
 from ..._core.tensor import make_tensor
 from ..._dispatch import observer
 from ..analysis.comparison.evidence import typical
-from ..analysis.findings import duration
+from ..analysis.findings import duration, relative_changes
 from .run_script import Handle, Recording
 
 _WARM_UP = 2  # steps that do not count
@@ -56,9 +56,10 @@ class Outcome(NamedTuple):
     high: float
 
     def __str__(self) -> str:
+        change, low, high = relative_changes(self.ratio, self.low, self.high)
         return (
-            f"a step takes {duration(self.as_is_ns)}, and would take {duration(self.virtual_ns)}: {self.ratio - 1:+.1%} "
-            f"({_CONFIDENCE:.0%} interval {self.low - 1:+.1%} to {self.high - 1:+.1%}; "
+            f"a step takes {duration(self.as_is_ns)}, and would take {duration(self.virtual_ns)}: {change} "
+            f"({_CONFIDENCE:.0%} interval {low} to {high}; "
             f"{self.steps[0]} steps as they are, {self.steps[1]} slowed down, {self.steps[2]} but for the op)"
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._io.strict_json import dumps
-from ..analysis.findings import duration
+from ..analysis.findings import duration, relative_changes
 from .answered import JobAnswers
 from .answers.peers import class_medians, peer_classes, spread
 
@@ -44,9 +44,11 @@ class JobChange:
         return "faster" if self.high < 1 and 1 - self.ratio >= _LEAST else "no evidence"
 
     def __str__(self) -> str:
+        bounds = (self.low, self.high) if self.low > 0 and math.isfinite(self.high) else ()
+        change, *interval = relative_changes(self.ratio, *bounds)
         return (
-            f"{self.name}: {duration(self.before_ns)} -> {duration(self.after_ns)} ({(self.ratio - 1) * 100:+.1f}%, "
-            f"{(self.low - 1) * 100:+.1f}% to {(self.high - 1) * 100:+.1f}%), {self.verdict}"
+            f"{self.name}: {duration(self.before_ns)} -> {duration(self.after_ns)} "
+            f"({change}, {' to '.join(interval) or 'interval unknown'}), {self.verdict}"
         )
 
     def to_dict(self) -> dict[str, Any]:

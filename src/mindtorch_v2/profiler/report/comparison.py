@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from .._io.files import write_file
 from .._io.markup import html_text
 from ..analysis.comparison.diff import Change, Diff
-from ..analysis.findings import duration
+from ..analysis.findings import duration, relative_change
 from .flame_difference import Pair, flame_difference
 from .plain_page import plain_page
 
@@ -34,10 +34,10 @@ def _page(diff: Diff, names: tuple[str, str], calls: Pair | None) -> str:
     memory = "".join(f"<p>{html_text(str(change))}</p>" for change in diff.memory)
     body = f"""<h1>{html_text(names[0])} → {html_text(names[1])}</h1>
 <p class="verdict">A step took {duration(step.a_ns)} and takes {duration(step.b_ns)}:
-<span class="{_class(step)}">{_percent(step.ratio)}, {step.verdict}</span></p>
+<span class="{_class(step)}">{step.moved}, {step.verdict}</span></p>
 <p>{diff.a_steps} and {diff.b_steps} steps{diff.of_recordings}{diff.kind_of_steps},
 {diff.confidence:.0%} interval {step.interval}.
-All ops together moved by {_percent(diff.drift)}, which is taken out of the figures below.</p>
+All ops together moved by {relative_change(diff.drift)}, which is taken out of the figures below.</p>
 {memory}{notes}
 <div class="scroll">{listed}</div>
 <p>{rest} more were compared, of which there is no evidence that they changed.</p>
@@ -59,7 +59,7 @@ def _table(changes: Sequence[Change]) -> str:
     reach = max([0.1, *(abs(math.log(limit)) for c in changes for limit in (c.low, c.high) if 0 < limit < math.inf)])
     lines = "".join(
         f'<tr class="{_class(c)}"><td>{html_text(str(c.key))}</td><td>{duration(c.a_ns)}</td><td>{duration(c.b_ns)}</td>'
-        f"<td>{'' if c.verdict in ('new', 'gone') else _percent(c.relative)}</td><td>{_interval(c, reach)}</td>"
+        f"<td>{c.moved}</td><td>{_interval(c, reach)}</td>"
         f"<td>{c.verdict}</td></tr>\n"
         for c in changes
     )
@@ -89,7 +89,3 @@ def _interval(change: Change, reach: float) -> str:
 
 def _class(change: Change) -> str:
     return change.verdict.replace(" ", "-")
-
-
-def _percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f}%" if math.isfinite(ratio) else "unknown"

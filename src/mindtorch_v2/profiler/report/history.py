@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from .._io.files import write_file
 from .._io.markup import html_text
 from ..analysis.comparison.history import Point
-from ..analysis.findings import duration
+from ..analysis.findings import duration, relative_change
 from ..exporters.table import format_memory
 from .plain_page import plain_page
 
@@ -28,7 +28,7 @@ def _page(points: Sequence[Point], title: str) -> str:
         charts += _memory_chart(points)
     lines = "".join(
         f'<tr class="{point.verdict.replace(" ", "-")}"><td>{html_text(point.label)}</td><td>{html_text(_when(point))}</td>'
-        f"<td>{duration(point.step_ns)}</td><td>{'' if point.ratio is None else f'{point.ratio - 1:+.1%}'}</td>"
+        f"<td>{duration(point.step_ns)}</td><td>{'' if point.ratio is None else relative_change(point.ratio)}</td>"
         f"<td>{html_text(point.verdict)}</td><td>{html_text(point.largest)}</td><td>{point.ops:,.0f}</td>"
         f"<td>{'' if point.peak is None else html_text(format_memory(point.peak))}</td><td>{point.steps}</td></tr>\n"
         for point in points

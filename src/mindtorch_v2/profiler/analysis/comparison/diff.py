@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..._io.terminal import cut, padded, width
 from ...store.store import EventStore
-from ..findings import duration
+from ..findings import duration, relative_change, relative_changes
 from ..memory.diff import MemoryChange, memory_changes
 from ..steps import per_step, time_between_events, training_steps
 from .evidence import Evidence, balanced, from_recordings, from_steps, of_whole_step, typical
@@ -56,12 +56,18 @@ class Change:
     @property
     def moved(self) -> str:
         """The relative change as text, to which the interval belongs; "" for what is new or gone."""
-        return "" if self.verdict in ("new", "gone") else _percent(self.relative)
+        return "" if self.verdict in ("new", "gone") else self._texts[0]
 
     @property
     def interval(self) -> str:
         """The interval as text, "unknown" if there is none."""
-        return f"{_percent(self.low)} to {_percent(self.high)}" if 0 < self.low <= self.high < float("inf") else "unknown"
+        return " to ".join(self._texts[1:]) or "unknown"
+
+    @property
+    def _texts(self) -> tuple[str, ...]:
+        """The relative change and the ends of its interval, if it has one."""
+        bounds = (self.low, self.high) if 0 < self.low <= self.high < float("inf") else ()
+        return relative_changes(self.relative if self.a_ns else self.ratio, *bounds)
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ class Diff:
     @property
     def taken_out(self) -> str:
         """What the changes of ops are told without: what moved all of them."""
-        return f"all ops together moved by {_percent(self.drift)}, which is taken out"
+        return f"all ops together moved by {relative_change(self.drift)}, which is taken out"
 
     @property
     def notes(self) -> list[str]:
@@ -151,7 +157,7 @@ class Diff:
     def table(self, limit: int = 20) -> str:
         """The step as a whole and what changed, as text: the largest `limit` changes, all of them if it is negative."""
         lines = [
-            f"step: {duration(self.step.a_ns)} -> {duration(self.step.b_ns)}  ({_percent(self.step.ratio)}, "
+            f"step: {duration(self.step.a_ns)} -> {duration(self.step.b_ns)}  ({self.step.moved}, "
             f"{self.confidence:.0%} interval {self.step.interval}): {self.step.verdict}",
             f"steps compared: {self.a_steps} and {self.b_steps}{self.of_recordings}{self.kind_of_steps}; "
             f"{self.taken_out} below",
@@ -374,10 +380,6 @@ def _verdict(ratio: float, bounds: tuple[float, float], least: float, enough: bo
     if bounds[1] < 1 and ratio < 1 / (1 + least):
         return "faster"
     return "no evidence"
-
-
-def _percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f}%" if np.isfinite(ratio) else "?"
 
 
 def _plain(change: Change) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...exporters.table import format_memory
 from ...store.store import EventStore
+from ..findings import relative_change
 from ..steps import training_steps
 from .categories import stored_uses
 from .use import memory_use
@@ -36,8 +37,8 @@ class MemoryChange:
 
     def __str__(self) -> str:
         before, after = round(statistics.median(self.a)), round(statistics.median(self.b))
-        percent = f"{(self.ratio - 1) * 100:+.1f}%" if before else "new"
-        return f"{self.name}: {format_memory(before)} -> {format_memory(after)} ({percent})"
+        change = relative_change(self.ratio) if before else "new"
+        return f"{self.name}: {format_memory(before)} -> {format_memory(after)} ({change})"
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain values, for JSON."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ...._io.strict_json import dumps
 from ...._io.terminal import cut, padded, shown
 from ....analysis.comparison.history import Point, history
-from ....analysis.findings import duration
+from ....analysis.findings import duration, relative_change
 from ....exporters.table import format_memory
 from ....report.history import export
 from ....store.store import EventStore
@@ -99,7 +99,7 @@ def _opened(files: list[tuple[str, str]]) -> Iterator[tuple[str, str, EventStore
 def _print_table(points: list[Point]) -> None:
     print(f"{'':{_LABEL_COLUMNS}} {'a step':>9} {'p95':>9} {'change':>8} {'ops':>7} {'peak':>10}  verdict")
     for point in points:
-        change = "" if point.ratio is None else f"{point.ratio - 1:+.1%}"
+        change = "" if point.ratio is None else relative_change(point.ratio)
         peak = "" if point.peak is None else format_memory(point.peak)
         label = padded(cut(shown(point.label), _LABEL_COLUMNS), _LABEL_COLUMNS, left=True)
         verdict = f"{point.verdict}; most: {shown(point.largest)}" if point.largest else point.verdict

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...._io.strict_json import dumps
 from ...._io.terminal import shown
-from ....analysis.findings import duration
+from ....analysis.findings import duration, relative_change
 from ....analysis.what_if import WhatIf
 from ... import reading
 from ...exit_codes import FINE, USAGE, Failure
@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"{names}: {duration(alone / steps)} in {span}, {duration(path)} of it on the critical path")
     for prediction in predictions:
         what = "at no cost" if math.isinf(prediction.factor) else f"{prediction.factor:g}x faster"
-        print(f"{what:>12}: {duration(prediction.before_ns)} -> {duration(prediction.after_ns)}  ({-prediction.change:+.1%})")
+        change = relative_change(1 - prediction.change)
+        print(f"{what:>12}: {duration(prediction.before_ns)} -> {duration(prediction.after_ns)}  ({change})")
     return FINE
 
 
