@@ -7,8 +7,7 @@ import ast
 import pkgutil
 from importlib import import_module
 from importlib.abc import SourceLoader
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import Protocol, cast, runtime_checkable
 
 from . import commands
@@ -70,7 +69,9 @@ def summary(command: Command) -> str:
 
 def first_line(module: str) -> str:
     """The same of a module that is not imported for that: most commands import much."""
-    loader = cast(SourceLoader, cast(ModuleSpec, find_spec(module)).loader)
+    # Not by `importlib.util.find_spec`: pytest's loader, which may have claimed the package to rewrite its asserts, has no sources.
+    spec = cast(ModuleSpec, PathFinder.find_spec(module, import_module(module.rpartition(".")[0]).__path__))
+    loader = cast(SourceLoader, spec.loader)
     return (ast.get_docstring(ast.parse(cast(str, loader.get_source(module)))) or "").partition("\n")[0]
 
 

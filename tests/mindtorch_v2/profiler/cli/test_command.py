@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,21 @@ def test_a_new_file_is_a_new_command(capsys, monkeypatch, tmp_path):
     assert main([]) == 2
     assert "  greet     Greet someone\n" in capsys.readouterr().out
     del sys.modules[f"{live.__name__}.greet"]
+
+
+def test_help_where_the_package_comes_by_a_loader_without_sources(capsys, monkeypatch):
+    """As pytest's, which takes the package while an installation leaves its .egg-info beside it."""
+
+    class Taking:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            return ModuleSpec(name, Taking()) if name.startswith(f"{commands.__name__}.") else None
+
+    monkeypatch.setattr(sys, "meta_path", [Taking, *sys.meta_path])
+    for name in [name for name in sys.modules if name.startswith(f"{commands.__name__}.") and name.count(".") > 4]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main([]) == 2
+    assert "  table     " in capsys.readouterr().out
 
 
 def test_only_the_command_that_runs_is_imported():
