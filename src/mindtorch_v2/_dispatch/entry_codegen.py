@@ -13,7 +13,7 @@ from .._core.keys import AUTOGRAD, PYTHON
 from .facts import Batching, Layout, Overlap, Promotion
 from .overloads import varargs
 from .registry import OpSpec
-from .schema import REQUIRED, Argument, Schema
+from .schema import REQUIRED, Argument
 
 _INDENT = "    "
 # Promotions that change operands of one dtype, too, unless that is float32.
@@ -243,7 +243,7 @@ def _kernel_body(
         else:
             text.add(f"if _keys > {AUTOGRAD}: {general}")
     if op.recorded_form is not None:
-        _recorded_body(text, schema, factory or modeled)
+        _recorded_body(text, op, ident, packed, factory or modeled)
     given = ", ".join(values)
     call = f"_kernel({given})"
     if schema.mutates:
@@ -285,13 +285,15 @@ def _kernel_body(
     text.add("return _result")
 
 
-def _recorded_body(text: _Text, schema: Schema, made: bool) -> None:
+def _recorded_body(text: _Text, op: OpSpec, ident: str, packed: str, made: bool) -> None:
     """Emit what runs in the kernel's place while the thread records."""
-    names = ", ".join(a.python_name for a in schema.arguments)
+    names = ", ".join(a.python_name for a in op.schema.arguments)
     text.begin("if _start and (_append_row is not None or _capture_by_op is not None):")
     text.add(f"_result = _op.recorded_form({names})")
     if made:
         text.add("if requires_grad: require_grad(_result)")
+    elif not op.nondiff and not op.schema.mutates:
+        text.add(f"if _keys: record_node({ident}, {packed}, _result)")
     text.add("return _result")
     text.end()
 

@@ -172,8 +172,11 @@ class Facts(TypedDict, total=False):
     # A number, or a tensor without dims, keeps its digits beside half precision: the op computes in float32 and rounds once.
     wide_numbers: bool
     # What runs in the kernel's place while the calling thread records: Tensor code of the ops that torch's kernel calls, so
-    # that a profile shows torch's tree. It takes the arguments in the order of the schema and gives the same result.
+    # that a profile shows torch's tree. It takes the arguments in the order of the schema and gives the same result; that of an
+    # op with a derivative leaves no history, since the op itself does.
     recorded_form: Kernel
+    # That of the form which comes along by `inplace=True`.
+    recorded_form_in_place: Kernel
     # From so many elements on threads share the work, which is done element by element in one pass; 0 where they never do.
     shared_from: int
     # The result shares the first argument's memory without being a view of it.

@@ -83,6 +83,7 @@ class OpSpec:
         "promote",
         "promoted",
         "recorded_form",
+        "recorded_form_in_place",
         "refuses_integer_results",
         "reshapes",
         "results",
@@ -129,6 +130,7 @@ class OpSpec:
     out_rule: OutRule | None
     pin_memory_stays_open: bool
     recorded_form: Kernel | None
+    recorded_form_in_place: Kernel | None
     refuses_integer_results: bool
     shared_from: int
     shares_memory: bool
@@ -351,6 +353,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
             "out_kernel",
             "out_rule",
             "recorded_form",
+            "recorded_form_in_place",
         ),
         lambda spec: None,
     ),
@@ -547,6 +550,7 @@ def _in_place_form(spec: OpSpec, facts: Facts, promoted: tuple[str, ...] | None)
     if facts.get("batching") in (Batching.POINTWISE, Batching.BY_SAMPLE, Batching.GATHER):
         form.batching = spec.batching
     form.inplace_of = spec
+    form.recorded_form = spec.recorded_form_in_place
     return form
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..._autograd.graph import without_history
 from ..._dispatch.errors import no_order
 from ..._dispatch.facts import Batching, Layout, Promotion
 from ..._dispatch.registry import aten, composite, op
@@ -17,16 +18,40 @@ from .._support.erf import reciprocal_normal_cdf32
 from .._support.flops import per_element
 from .._support.half import in_float32, is_narrow
 from ..pointwise.arithmetic import conj
+from ..pointwise.clamping import MANY
 
 _F32 = np.dtype(np.float32)
-# From this size on, cutting to a range is faster than a maximum, which NumPy does not vectorize for a constant.
-_MANY = 2048
 
 
 # ---------------------------------------------------------------- relu, tanh, sigmoid
 
 
-@op("relu(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, out=False)
+def _clamped(inplace):
+    """What torch's kernel does: an op that keeps each element at or above 0."""
+    name = "clamp_min_" if inplace else "clamp_min"
+
+    def form(self):
+        kind = self._array.dtype.kind
+        if kind in "bcW":
+            raise _no_relu(kind)
+        return without_history(getattr(aten, name), (self, 0), {})
+
+    return form
+
+
+def _no_relu(kind):
+    return RuntimeError("Boolean inputs not supported for relu") if kind == "b" else no_order()
+
+
+@op(
+    "relu(Tensor self) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    batching=Batching.POINTWISE,
+    out=False,
+    recorded_form=_clamped(inplace=False),
+    recorded_form_in_place=_clamped(inplace=True),
+)
 def relu(self, out=None):
     """The element where it is positive, 0 elsewhere.
 
@@ -34,10 +59,10 @@ def relu(self, out=None):
     tensor([0., 2.])
     """
     kind = self.dtype
-    if kind is _F32 and self.size > _MANY:
+    if kind is _F32 and self.size > MANY:
         return clipped(self, 0, np.inf, out)
     if kind.kind in "bcW":
-        raise RuntimeError("Boolean inputs not supported for relu") if kind.kind == "b" else no_order()
+        raise _no_relu(kind.kind)
     return np.maximum(self, constant(0, kind), out=out)
 
 

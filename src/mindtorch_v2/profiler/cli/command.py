@@ -69,7 +69,7 @@ def summary(command: Command) -> str:
 
 def first_line(module: str) -> str:
     """The same of a module that is not imported for that: most commands import much."""
-    # Not by `importlib.util.find_spec`: pytest's loader, which may have claimed the package to rewrite its asserts, has no sources.
+    # Not by `importlib.util.find_spec`: pytest's loader, which may have claimed the package for its asserts, has no sources.
     spec = cast(ModuleSpec, PathFinder.find_spec(module, import_module(module.rpartition(".")[0]).__path__))
     loader = cast(SourceLoader, spec.loader)
     return (ast.get_docstring(ast.parse(cast(str, loader.get_source(module)))) or "").partition("\n")[0]
