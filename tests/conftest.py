@@ -73,7 +73,7 @@ def ops_as_if_used_before(request, monkeypatch):
     """Recordings have no rows for ops that happen to be used for the first time in the process, but in tests of those rows."""
     observer = sys.modules.get("mindtorch_v2._dispatch.observer")
     if observer is not None and request.node.get_closest_marker("first_use") is None:
-        monkeypatch.setattr(observer, "note_first_use", lambda op, start: None)
+        monkeypatch.setattr(observer, "note_first_use", {}.get)  # a function in Python would be a row where calls are recorded
 
 
 def _observers():
