@@ -76,7 +76,9 @@ CASES = {
         lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), _leaf(9, 64, 31, 31), _leaf(64), _leaf(64)
     ),
     "max_pool2d": lambda: _trained(lambda x: F.max_pool2d(x, 3, 2, 1), _leaf(9, 16, 40, 40)),
-    "group_norm": lambda: [F.group_norm(torch.randn(8, 32, 30, 30), 4, torch.randn(32), torch.randn(32))],
+    "group_norm": lambda: _trained(
+        lambda x, w, b: F.group_norm(x, 4, w, b), _leaf(8, 32, 30, 30), _leaf(32), _leaf(32)
+    ),
     "AdamW": lambda: _stepped(torch.optim.AdamW),
     "AdamW, fused": lambda: _stepped(torch.optim.AdamW, fused=True, amsgrad=True),
     "AdamW, foreach": lambda: _stepped(torch.optim.AdamW, foreach=True),

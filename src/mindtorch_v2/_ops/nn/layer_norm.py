@@ -290,15 +290,39 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     return _group_norm(input, weight, bias, N, C, HxW, group, eps)
 
 
+def _of_groups(parameter, batch, group):
+    """A parameter of the channels as (groups of all samples, channels of a group, 1)."""
+    return parameter[None].repeat(batch, 0).reshape(batch * group, len(parameter) // group, 1)
+
+
+def _each_group(rows, work):
+    """Call `work` with slices of the groups, of a large array on several threads, of a small one with all of them."""
+    if rows.size <= _FEW:
+        work(slice(0, len(rows)))
+    else:
+        parallel.blocks(len(rows), _step(rows), work)
+
+
 @in_float32_with_parameters
 def _group_norm(input, weight, bias, N, C, HxW, group, eps):
     rows = input.reshape(N * group, C * HxW // group)
-    normal, mean, rstd = _normalize(rows, eps)
-    planes = normal.reshape(N, C, HxW)
-    if weight is not None:
-        planes *= weight.reshape(1, C, 1)
-    if bias is not None:
-        planes += bias.reshape(1, C, 1)
+    factor, shift = (None if p is None else _of_groups(p, N, group) for p in (weight, bias))
+    normal, (mean, rstd) = np.empty(rows.shape, rows.dtype), np.empty((2, len(rows), 1), rows.dtype)
+    count, eps = rows.dtype.type(max(rows.shape[1], 1)), constant(eps, rows.dtype)
+
+    def work(part):
+        middle, scale = mean[part], rstd[part]
+        np.divide(row_sums(rows[part]), count, middle)
+        centered = np.subtract(rows[part], middle, normal[part])
+        np.divide(row_dots(centered, centered), count, scale)
+        np.add(scale, eps, scale)
+        np.reciprocal(np.sqrt(scale, scale), scale)
+        planes, scale = centered.reshape(len(centered), C // group, HxW), scale[:, None]
+        np.multiply(planes, scale if factor is None else factor[part] * scale, planes)
+        if shift is not None:
+            np.add(planes, shift[part], planes)
+
+    _each_group(rows, work)
     return normal.reshape(input.shape), mean.reshape(N, group), rstd.reshape(N, group)
 
 
@@ -355,30 +379,39 @@ def _group_norm_gradients(grad_out, input, mean, rstd, weight, N, C, HxW, group,
             np.zeros(shape if wanted else 0, input.dtype)
             for shape, wanted in zip((input.shape, C, C), output_mask, strict=True)
         )
-    rows = input.reshape(N * group, C * HxW // group)
-    normal = np.subtract(rows, mean.reshape(-1, 1))
-    normal *= rstd.reshape(-1, 1)
-    g = grad_out.reshape(N * C, HxW)
-    empty = np.zeros(0, input.dtype)
+    rows, grads = (a.reshape(N * group, C // group, HxW) for a in (input, grad_out))
+    mean, rstd = (a.reshape(-1, 1, 1) for a in (mean, rstd))
+    factor = None if weight is None else _of_groups(weight, N, group)
     # Sums per sample and channel serve the parameters and, weighted, the groups.
-    sums = row_sums(g).reshape(N, C)
-    dots = row_dots(g, normal.reshape(N * C, HxW)).reshape(N, C)
-    grad_input = empty
-    if output_mask[0]:
-        count = rows.dtype.type(rows.shape[1])
-        factor = np.ones((1, C), rows.dtype) if weight is None else weight.reshape(1, C)
-        mean_g = np.add.reduce((sums * factor).reshape(N * group, -1), 1, None, None, True) / count
-        along = np.add.reduce((dots * factor).reshape(N * group, -1), 1, None, None, True) / count
-        normal *= along
-        normal += mean_g
-        grad_input = np.multiply(g.reshape(N, C, HxW), factor.reshape(1, C, 1)).reshape(rows.shape)
-        grad_input -= normal
-        grad_input *= rstd.reshape(-1, 1)
-        grad_input = grad_input.reshape(input.shape)
+    sums, dots = np.empty((2, *rows.shape[:2], 1), rows.dtype)
+    grad_input = np.empty(rows.shape, rows.dtype) if output_mask[0] else None
+    count = rows.dtype.type(C // group * HxW)
+
+    def work(part):
+        g = grads[part]
+        lines = g.reshape(-1, HxW)
+        centered = np.subtract(rows[part], mean[part])
+        sums[part] = row_sums(lines).reshape(len(g), -1, 1)
+        dots[part] = row_dots(lines, centered.reshape(-1, HxW)).reshape(len(g), -1, 1)
+        dots[part] *= rstd[part]
+        if grad_input is None:
+            return
+        scale = rstd[part]
+        mean_g, along = (
+            np.add.reduce(a[part] if factor is None else a[part] * factor[part], 1, None, None, True) for a in (sums, dots)
+        )
+        # (g - mean(g) - x̂ mean(g x̂)) rstd, where each sum counts by the weights of its channels.
+        grad = np.multiply(g, scale if factor is None else factor[part] * scale, grad_input[part])
+        np.multiply(centered, along * (scale * scale / count), centered)
+        np.add(centered, mean_g * (scale / count), centered)
+        np.subtract(grad, centered, grad)
+
+    _each_group(rows.reshape(len(rows), -1), work)
+    empty = np.zeros(0, input.dtype)
     return (
-        grad_input,
-        np.add.reduce(dots, 0) if output_mask[1] else empty,
-        np.add.reduce(sums, 0) if output_mask[2] else empty,
+        empty if grad_input is None else grad_input.reshape(input.shape),
+        np.add.reduce(dots.reshape(N, C), 0) if output_mask[1] else empty,
+        np.add.reduce(sums.reshape(N, C), 0) if output_mask[2] else empty,
     )
 
 

@@ -163,6 +163,35 @@ def _taps(mode: str, size: int, out: int, align_corners: bool, scale: float | No
     return _MODES[mode](size, out, align_corners, scale)
 
 
+@lru_cache(maxsize=256)
+def _repeats(mode: str, size: int, out: int, align_corners: bool, scale: float | None) -> int:
+    """How often each element is taken, if all are equally often, in order and without weights, else 0."""
+    (at, weight), *more = _taps(mode, size, out, align_corners, scale)
+    times, rest = divmod(out, size)
+    is_regular = not (rest or more) and weight is None and np.array_equal(at, np.arange(size).repeat(times))
+    return times if is_regular else 0
+
+
+def _repeated(array: np.ndarray, axis: int, times: int) -> np.ndarray:
+    """The array with each element along a dim so many times."""
+    if axis < array.ndim - 1:
+        return array.repeat(times, axis)
+    # NumPy repeats single elements one by one, and writes with a step in half the time.
+    made = np.empty((*array.shape, times), array.dtype)
+    for turn in range(times):
+        made[..., turn] = array
+    return made.reshape(*array.shape[:-1], -1)
+
+
+def _gathered(grad: np.ndarray, axis: int, times: int) -> np.ndarray:
+    """The transpose of `_repeated`: sums of so many neighbors along a dim."""
+    lead = (slice(None),) * axis
+    total = grad[(*lead, slice(0, None, times))]
+    for turn in range(1, times):
+        total = np.add(total, grad[(*lead, slice(turn, None, times))], total if turn > 1 else None)
+    return total
+
+
 def _along(weight: np.ndarray, axis: int, array: np.ndarray) -> np.ndarray:
     return weight.astype(array.dtype).reshape(-1, *(1,) * (array.ndim - 1 - axis))
 
@@ -267,13 +296,19 @@ def _upsample(mode, input, output_size, align_corners, scales):
         input = np.moveaxis(input, 1, -1)
     first = 1 if channels_last else 2
     settings = enumerate(zip(output_size, scales, strict=True), first)
+    resized = input
     if kind == _BYTE and mode not in _PICKED:
         for axis, (out, scale) in reversed(list(settings)):
-            input = _resized_bytes(input, axis, _byte_taps(mode, input.shape[axis], out, align_corners, scale))
+            resized = _resized_bytes(resized, axis, _byte_taps(mode, resized.shape[axis], out, align_corners, scale))
     else:
         for axis, (out, scale) in settings:
-            input = _resized(input, axis, _taps(mode, input.shape[axis], out, align_corners, scale))
-    return np.moveaxis(input, -1, 1) if channels_last else input
+            setting = mode, resized.shape[axis], out, align_corners, scale
+            times = _repeats(*setting)
+            if times != 1:
+                resized = _repeated(resized, axis, times) if times else _resized(resized, axis, _taps(*setting))
+    if resized is input:
+        resized = input.copy()
+    return np.moveaxis(resized, -1, 1) if channels_last else resized
 
 
 def _upsample_grad(mode, grad_output, output_size, input_size, align_corners, scales):
@@ -283,10 +318,14 @@ def _upsample_grad(mode, grad_output, output_size, input_size, align_corners, sc
             f"Expected grad_output to have the same shape as output; output.size = "
             f"{[*input_size[:2], *output_size]}, but got grad_output.size = {list(grad_output.shape)}"
         )
+    grad = grad_output
     for axis, (out, scale) in enumerate(zip(output_size, scales, strict=True), 2):
         size = input_size[axis]
-        grad_output = _spread(grad_output, axis, _taps(mode, size, out, align_corners, scale), size)
-    return grad_output
+        setting = mode, size, out, align_corners, scale
+        times = _repeats(*setting)
+        if times != 1:
+            grad = _gathered(grad, axis, times) if times else _spread(grad, axis, _taps(*setting), size)
+    return grad_output.copy() if grad is grad_output else grad
 
 
 def _declare(name: str, dims: int, mode: str, aligns: bool, **facts: Any) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import network
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+import mindtorch_v2.nn.functional as F
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -164,3 +166,27 @@ def test_dtypes_that_cannot_be_sampled(image, grid, error, words):
     with pytest.raises(error) as caught:
         torch.nn.functional.grid_sample(torch.ones(1, 1, 3, 3, dtype=image), torch.zeros(1, 2, 2, 2, dtype=grid))
     assert str(caught.value) == words
+
+
+@pytest.mark.parametrize("factors", [(1, 1), (2, 2), (3, 1), (1, 4), (3, 5)])
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_nearest_by_whole_factors_repeats_elements_and_adds_up_their_gradients(factors, memory_format):
+    rows, columns = factors
+    image = torch.randn(2, 3, 4, 5).to(memory_format=memory_format).requires_grad_()
+    enlarged = F.interpolate(image, scale_factor=factors, mode="nearest")
+    given = image.detach().numpy()
+    np.testing.assert_array_equal(enlarged.detach().numpy(), given.repeat(rows, 2).repeat(columns, 3))
+    assert enlarged.is_contiguous(memory_format=memory_format)
+    grad = torch.randn(*enlarged.shape)
+    enlarged.backward(grad)
+    sums = grad.numpy().reshape(2, 3, 4, rows, 5, columns).sum((3, 5))
+    np.testing.assert_allclose(image.grad.numpy(), sums, rtol=1e-5, atol=1e-6)
+
+
+def test_a_size_that_stays_gives_memory_of_its_own():
+    image = torch.ones(1, 1, 2, 2, requires_grad=True)
+    with torch.no_grad():
+        torch.ops.aten.upsample_nearest2d(image, [2, 2]).zero_()
+    grad = torch.ones(1, 1, 2, 2)
+    torch.ops.aten.upsample_nearest2d_backward(grad, [2, 2], [1, 1, 2, 2]).zero_()
+    assert image.sum() == grad.sum() == 4
