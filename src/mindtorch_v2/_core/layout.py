@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
+from .single_pass import LARGE, copy_into
 from .strides import is_dense, memory_of
 
 
@@ -77,10 +78,10 @@ def _with_steps_of(array: np.ndarray, fresh: np.ndarray) -> np.ndarray:
 
 def dense_copy(array: np.ndarray) -> np.ndarray:
     """A copy that keeps the order of dims."""
-    if array.flags.c_contiguous and 1 not in array.shape:
+    if array.size < LARGE and array.flags.c_contiguous and 1 not in array.shape:
         return array.copy()
     copied = dense_like(array, array.dtype)
-    np.copyto(copied, array)
+    copy_into(copied, array)
     return copied
 
 
@@ -94,10 +95,10 @@ def on_the_way(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
 
 def dense_cast(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
     """A copy in another dtype that keeps the order of dims; what does not fit is cast as in C."""
-    if (array.flags.c_contiguous or 0 not in array.strides) and 1 not in array.shape:
+    if array.size < LARGE and (array.flags.c_contiguous or 0 not in array.strides) and 1 not in array.shape:
         return on_the_way(array, np_dtype).astype(np_dtype, order="K")
     converted = dense_like(array, np_dtype)
-    np.copyto(converted, on_the_way(array, np_dtype), casting="unsafe")
+    copy_into(converted, on_the_way(array, np_dtype), "unsafe")
     return converted
 
 
@@ -205,7 +206,7 @@ def in_order(array: np.ndarray, order: list[int]) -> np.ndarray:
                 return np.ndarray(array.shape, array.dtype, memory, start, steps)
         return array
     arranged = _fresh(array.shape, array.dtype, order)
-    np.copyto(arranged, array)
+    copy_into(arranged, array)
     return arranged
 
 

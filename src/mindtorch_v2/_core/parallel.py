@@ -211,26 +211,15 @@ def blocks(length: int, step: int, work: Callable[[slice], None]) -> None:
     run(-(-length // step), lambda number: work(slice(number * step, min(number * step + step, length))))
 
 
+def each_block(length: int, step: int, work: Callable[[slice], None]) -> None:
+    """`blocks` on the calling thread alone."""
+    for start in range(0, length, step):
+        work(slice(start, min(start + step, length)))
+
+
 def splits(first: np.ndarray, *others: np.ndarray | None) -> bool:
     """Whether arrays are row-major and have one shape and dtype, so that blocks of them correspond. None is left out."""
     shape, kind = first.shape, first.dtype
     return first.flags.c_contiguous and all(
         a is None or (a.shape == shape and a.dtype == kind and a.flags.c_contiguous) for a in others
     )
-
-
-def run_shared(kernel: Callable[..., Any], first: np.ndarray, *rest: Any) -> Any:
-    """`kernel(first, *rest)`, which goes over its operands once, element by element, and takes `out`.
-
-    Threads share it where arrays of one shape lie row by row: two to four blocks for each, since it is the memory that limits.
-    """
-    if not (is_shared() and first.dtype.char in "fd" and splits(first, *[a for a in rest if a.__class__ is np.ndarray])):
-        return kernel(first, *rest)
-    out = np.empty(first.shape, first.dtype)
-    flat, into = [a.reshape(-1) if a.__class__ is np.ndarray else a for a in (first, *rest)], out.reshape(-1)
-
-    def work(part: slice) -> None:
-        kernel(*[a[part] if a.__class__ is np.ndarray else a for a in flat], out=into[part])
-
-    blocks(first.size, -(-first.size // max(2 * get_num_threads(), _BLOCKS)), work)
-    return out

@@ -250,7 +250,7 @@ def _kernel_body(
         _in_place_result(text, op, ident, values, call)
         return
     if op.shared_from:
-        call = f"({call} if _x0.size < {op.shared_from} else run_shared(_kernel, {given}))"
+        call = f"({call} if {values[0]}.size < {op.shared_from} else elementwise(_kernel, {given}))"
     if not schema.returns or not schema.returns[0].startswith("Tensor"):
         text.add(f"return {call}")
         return
@@ -489,7 +489,15 @@ def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], cal
         text.add(call)
     elif op.takes_out:
         text.begin(f"if _x0 is {target}._array:" if op.promoted else "if True:")
+        large = op.inplace_of.shared_from
+        if large:
+            text.begin(f"if {values[0]}.size >= {large}:")
+            text.add(f"elementwise({call.replace('(', ', ', 1)[:-1]}, out={values[0]})")
+            text.end()
+            text.begin("else:")
         text.add(f"{call[:-1]}, out={values[0]})")
+        if large:
+            text.end()
         text.end()
         if op.promoted:
             text.add(f"else: write_result({ident}, {target}, {call})")

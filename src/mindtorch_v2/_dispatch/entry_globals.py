@@ -20,7 +20,7 @@ from numpy import asarray, ascontiguousarray, ndarray
 from .._core import dtype as _dtype
 from .._core import tensor as _tensor
 from .._core.layout import like_image, like_volume, turned
-from .._core.parallel import run_shared
+from .._core.single_pass import elementwise
 from .._core.storage import allocation
 from .._core.tensor import Tensor, make_sharing, make_view, storage_of
 from .._core.threads import ThreadState, threads
@@ -176,6 +176,7 @@ __all__ = [
     "check_in_place",
     "clock",
     "current",
+    "elementwise",
     "f32",
     "inf",
     "install",
@@ -205,7 +206,6 @@ __all__ = [
     "run_kernel",
     "run_modes",
     "run_out",
-    "run_shared",
     "slow_path",
     "spelled",
     "spread",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, Unpack
 
+from .._core.single_pass import LARGE
 from . import observer
 from .facts import (
     Batching,
@@ -357,7 +358,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
         ),
         lambda spec: None,
     ),
-    "shared_from": lambda spec: 0,
+    "shared_from": lambda spec: LARGE if getattr(spec.kernel, "nout", 0) == 1 else 0,
     "aliases": lambda spec: (),
     "deprecated": lambda spec: (),
     "doc": _default_doc,

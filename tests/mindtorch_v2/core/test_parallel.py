@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 
-import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
@@ -169,36 +168,3 @@ def test_a_forked_process_has_threads_of_its_own():
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     parallel.run(8, lambda _: None)  # and here they come again
-
-
-def _shared(kernel, *operands):
-    """The result of `run_shared`, and how many calls of the kernel it took."""
-    calls = []
-
-    def counted(*args, **options):
-        calls.append(args)
-        return kernel(*args, **options)
-
-    return parallel.run_shared(counted, *operands), len(calls)
-
-
-def test_threads_share_one_pass_over_arrays_that_lie_alike():
-    a, b = np.arange(24.0).reshape(4, 6), np.ones((4, 6))
-    for kernel, *operands in ((np.add, a, b), (np.add, a, 2.0), (np.sqrt, a)):
-        result, count = _shared(kernel, *operands)
-        assert np.array_equal(result, kernel(*operands)) and count == 8  # two for each thread
-
-
-@pytest.mark.parametrize(
-    "operands",
-    [
-        (np.ones((4, 6)), np.ones(6)),
-        (np.ones((4, 6)), np.ones((6, 4)).T),
-        (np.ones((6, 4)).T, np.ones((4, 6))),
-        (np.ones((4, 6)), np.ones((4, 6), np.float32)),
-        (np.ones((4, 6), np.int64), 2),
-    ],
-)
-def test_other_arrays_are_left_to_one_thread(operands):
-    result, count = _shared(np.add, *operands)
-    assert np.array_equal(result, np.add(*operands)) and count == 1

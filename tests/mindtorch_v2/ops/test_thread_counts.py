@@ -76,9 +76,7 @@ CASES = {
         lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), _leaf(9, 64, 31, 31), _leaf(64), _leaf(64)
     ),
     "max_pool2d": lambda: _trained(lambda x: F.max_pool2d(x, 3, 2, 1), _leaf(9, 16, 40, 40)),
-    "group_norm": lambda: _trained(
-        lambda x, w, b: F.group_norm(x, 4, w, b), _leaf(8, 32, 30, 30), _leaf(32), _leaf(32)
-    ),
+    "group_norm": lambda: _trained(lambda x, w, b: F.group_norm(x, 4, w, b), _leaf(8, 32, 30, 30), _leaf(32), _leaf(32)),
     "AdamW": lambda: _stepped(torch.optim.AdamW),
     "AdamW, fused": lambda: _stepped(torch.optim.AdamW, fused=True, amsgrad=True),
     "AdamW, foreach": lambda: _stepped(torch.optim.AdamW, foreach=True),
@@ -96,6 +94,29 @@ CASES = {
         for x in [torch.randn(1500, 1500)]
         for result in (x + x.t(), x * x[0], x[:, ::2] / 3, x.double() - 1, (x > 0) + x)
     ],
+    "arithmetic of millions in place": lambda: [
+        result
+        for x, y in [torch.randn(2, 1449, 1449)]
+        for result in (x.clone().add_(y), x.clone().mul_(y[0]), x.clone().div_(3), x.clone().relu_(), x > y, x.sin())
+    ],
+    "copies of millions": lambda: [
+        result
+        for x in [torch.randn(1449, 1449)]
+        for result in (x.clone(), x.t().contiguous(), x[:, ::2].contiguous(), x.double(), torch.cat([x, x[:7]]), x.t().clone())
+    ],
+    "a transposed copy in tiles": lambda: [torch.randn(1024, 1024).t().contiguous(), torch.randn(3, 512, 640).mT.contiguous()],
+    "choices": lambda: [
+        result
+        for x, mask in [(torch.randn(_MANY), torch.rand(_MANY) > 0.5)]
+        for result in (torch.where(mask, x, -x), x.masked_fill(mask, 2), x.clone().masked_fill_(mask, -1), x.where(mask, 0))
+    ],
+    "relu": lambda: _trained(F.relu, _leaf(_MANY)),
+    "reductions of millions along dims": lambda: [
+        result
+        for x in [torch.randn(64, 190, 190)]
+        for result in (*x.max(2), x.amin((1, 2)), x.argmax(1), x.prod(2), x.double().sum((1, 2)), x.amax(0), (x > 2).any(1))
+    ],
+    "sums of many millions along dims": lambda: [x.sum(dim) for x in [torch.randn(2900, 2900)] for dim in (0, 1)],
     "sums along dims": lambda: [x.sum(dims) for x in [torch.randn(40, 50, 60)] for dims in (0, 1, 2, (0, 1), (0, 2), (1, 2))],
     "sum": lambda: [torch.randn(5 << 20).sum()],
     "mm": lambda: _trained(torch.mm, _leaf(401, 305), _leaf(305, 190)),

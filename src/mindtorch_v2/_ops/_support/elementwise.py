@@ -19,8 +19,8 @@ _BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 # exp of numbers between -16 and 16 is far from the limits of float32, and log(sum(exp(x))) is exact to 1e-6.
 _SAFE = 16.0
 _SAFE_SQUARE = _SAFE * _SAFE
-# Up to here choosing element by element is as fast as computing with bits.
-_FEW = 2048
+# Up to here choosing element by element is as fast as computing with bits: 0 or an element, one of two elements.
+_FEW, _SOME = 2048, 8192
 
 
 def need_float(name: str, array: np.ndarray, refused: str = "iubcW") -> None:
@@ -77,11 +77,61 @@ def where_true(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
     """
     if values.size <= _FEW or values.dtype.kind == "c" or mask.shape != values.shape:
         return np.where(mask, values, constant(0, values.dtype))
-    kind = _BITS[values.dtype.itemsize]
-    bits = mask.view(np.int8).astype(kind)
-    np.negative(bits, bits)
-    np.bitwise_and(bits, values.view(kind), bits)
+    bits = _bits(mask, values.dtype)
+    np.bitwise_and(bits, values.view(bits.dtype), bits)
     return bits.view(values.dtype)
+
+
+def chosen(mask: np.ndarray, first: np.ndarray, second: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """np.where of arrays of one dtype, in `out` or a new array; without branches, as `where_true`, where arrays are large."""
+    arrays = [a for a in (mask, first, second, out) if a is not None and a.ndim]
+    kind = first.dtype
+    if (
+        max([a.size for a in arrays], default=0) <= _SOME
+        or kind.kind not in "fiuV"
+        or kind.itemsize not in _BITS
+        or not all(a.flags.c_contiguous for a in arrays)
+    ):
+        return _chosen_by_branches(mask, first, second, out)
+    shape = np.broadcast_shapes(*[a.shape for a in arrays])
+    made = np.empty(shape, kind) if out is None else out
+    if made.shape != shape:
+        return _chosen_by_branches(mask, first, second, out)  # which says what is wrong
+    integer = _BITS[kind.itemsize]
+    operands = [mask, first.view(integer), second.view(integer)]
+    if all(a.shape in ((), shape) for a in operands):
+        whole = [a for a in operands if a.ndim]
+
+        def work(target: np.ndarray, *parts: np.ndarray) -> None:
+            left = iter(parts)
+            _choose(*[next(left) if a.ndim else a for a in operands], target)
+
+        in_blocks(work, made.view(integer), *whole, passes=5)
+    else:
+        _choose(*operands, made.view(integer))
+    return made
+
+
+def _choose(mask: np.ndarray, first: np.ndarray, second: np.ndarray, out: np.ndarray) -> None:
+    """Integers of the first where the mask is true, else of the second, which may be `out`."""
+    bits = _bits(mask, out.dtype)
+    bits = np.bitwise_and(bits, np.bitwise_xor(first, second), bits if bits.shape == out.shape else None)
+    np.bitwise_xor(bits, second, out)
+
+
+def _bits(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Integers as wide as a dtype, with all their bits set where the mask is true."""
+    bits = np.asarray(mask.view(np.int8).astype(_BITS[dtype.itemsize]))
+    return np.negative(bits, bits)
+
+
+def _chosen_by_branches(mask: np.ndarray, first: np.ndarray, second: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    if out is None:
+        return np.where(mask, first, second)
+    if out is not second:
+        np.copyto(out, second)
+    np.copyto(out, first, where=mask)
+    return out
 
 
 def clipped(array: np.ndarray, low: float, high: float, out: np.ndarray | None = None) -> np.ndarray:

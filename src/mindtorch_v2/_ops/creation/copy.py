@@ -6,12 +6,14 @@ import warnings
 
 import numpy as np
 
+from ..._core import parallel
 from ..._core.copy_on_write import lazy_clone as _lazy_clone
 from ..._core.cpython import REFCOUNT_WITH_OWNER, getrefcount
 from ..._core.device import device as Device
 from ..._core.keys import AUTOGRAD, BACKENDS, CONJUGATED, LAZY, META, NEGATED
 from ..._core.layout import dense_cast, dense_copy, on_the_way, steps_like, suggested_format
 from ..._core.memory_format import channels_last, contiguous_format, preserve_format
+from ..._core.single_pass import TURNED, copy_into
 from ..._core.storage import DETACHED, SHARED, Storage, owner_of
 from ..._core.strides import row_major as row_major_steps
 from ..._core.tensor import make_alias, make_meta, make_tensor, storage_of
@@ -46,14 +48,19 @@ def row_major(array):
         or (array.strides[-1] % _CLASHING and array.size < _HUGE)
         or array.itemsize > _LINE
     ):
-        return array.copy("C")
+        copied = np.empty(array.shape, array.dtype)
+        copy_into(copied, array)
+        return copied
     copied = np.empty(array.shape, array.dtype)
     width = _LINE // array.itemsize
-    for top in range(0, array.shape[-2], _TILE_ROWS):
-        rows = slice(top, top + _TILE_ROWS)
+
+    def copy_rows(rows):
         for left in range(0, array.shape[-1], width):
             columns = slice(left, left + width)
             copied[..., rows, columns] = array[..., rows, columns]
+
+    share = parallel.blocks if array.size >= TURNED else parallel.each_block
+    share(array.shape[-2], _TILE_ROWS, copy_rows)
     return copied
 
 
@@ -64,7 +71,7 @@ def in_format(array, memory_format):
     if memory_format is contiguous_format:
         return row_major(array)
     copied = laid_out(array.shape, array.dtype, memory_format)
-    copied[...] = array
+    copy_into(copied, array)
     return copied
 
 
@@ -128,7 +135,7 @@ def copy_(self, src, non_blocking):
             src = true_places(src) if self.dtype.kind == "b" else _real_part(src)
         if src.ndim > self.ndim:
             raise ValueError  # NumPy drops dims of size one
-        np.copyto(self, on_the_way(src, self.dtype), "unsafe")
+        copy_into(self, on_the_way(src, self.dtype), "unsafe")
     except ValueError:
         if broadcast_mismatch([self.shape, src.shape]) is None:
             if not self.flags.writeable:

@@ -14,6 +14,7 @@ from ..._dispatch.facts import Batching, Layout, Overlap, Surface
 from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import cpp_name, scalar_name
+from .._support.elementwise import chosen
 from .._support.numbers import number_of
 from .._support.out_rules import exactly
 from ._expanded_writes import is_expanded, writable
@@ -47,7 +48,7 @@ def filled(self, mask, value, out):
     """`self`, or `out` in its place, with a 0-d array where the mask is true."""
     try:
         if out is None:
-            return np.where(mask, value, self)
+            return chosen(mask, value, self)
         fill_places(out, value, mask)
     except ValueError:
         wrong = broadcast_mismatch([self.shape, mask.shape] if out is not None else [mask.shape, self.shape])
@@ -70,7 +71,10 @@ def fill_places(out, value, mask):
         repeated = tuple(dim for dim, stride in enumerate(out.strides) if stride == 0)
         mask = np.broadcast_to(mask, out.shape).any(axis=repeated, keepdims=True)
         out = out[tuple(slice(0, 1) if dim in repeated else slice(None) for dim in range(out.ndim))]
-    np.copyto(out, value, where=mask, casting="unsafe")
+    if value.dtype == out.dtype and mask.shape == out.shape:
+        chosen(mask, value, out, out)
+    else:
+        np.copyto(out, value, where=mask, casting="unsafe")
 
 
 @op(

@@ -7,11 +7,12 @@ import math
 import numpy as np
 
 from ..._autograd.graph import without_history
+from ..._core.single_pass import LARGE
 from ..._dispatch.errors import no_order
 from ..._dispatch.facts import Batching, Layout, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support import special_math
-from .._support.blockwise import blockwise
+from .._support.blockwise import BLOCK, blockwise, in_blocks, splits
 from .._support.common import like_first
 from .._support.elementwise import clipped, constant, log1p_exp_minus_abs, logistic, need_float, where_true
 from .._support.erf import reciprocal_normal_cdf32
@@ -48,6 +49,7 @@ def _no_relu(kind):
     inplace=True,
     shape=like_first,
     batching=Batching.POINTWISE,
+    shared_from=LARGE,
     out=False,
     recorded_form=_clamped(inplace=False),
     recorded_form_in_place=_clamped(inplace=True),
@@ -79,7 +81,14 @@ relu.vjp(self=lambda g, result: aten.threshold_backward(g, result, 0))
 def threshold_backward(grad_output, self, threshold):
     if threshold and is_narrow(self.dtype):  # a threshold that the dtype does not have must not be rounded
         self = self.astype(_F32)
-    return where_true(~np.less_equal(self, constant(threshold, self.dtype)), grad_output)  # the slope at nan is 1
+    limit = constant(threshold, self.dtype)
+    if grad_output.size <= BLOCK or self.dtype != grad_output.dtype or not splits(grad_output, self):
+        return where_true(~np.less_equal(self, limit), grad_output)  # the slope at nan is 1
+
+    def work(target, grads, values):
+        target[...] = where_true(~np.less_equal(values, limit), grads)
+
+    return in_blocks(work, np.empty_like(grad_output), grad_output, self, passes=5)
 
 
 threshold_backward.vjp(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.single_pass import LARGE
 from ..._core.tensor import Tensor
 from ..._dispatch.dispatcher import as_operator, operator_form
 from ..._dispatch.facts import ComplexError, OutGrad, Promotion
@@ -28,8 +29,6 @@ _ZERO = np.zeros((), np.float32)
 _numbers: dict[Any, np.ndarray] = {}
 _NUMBERS_KEPT = 1000
 _WIDE = 1 << 63
-# Sums, products and the like are limited by the memory: of fewer elements two threads are no faster than one.
-_LARGE = 1 << 21
 
 
 def number(value, dtype):
@@ -117,7 +116,7 @@ def _half_sum(combine, self, other, alpha, out):
 
 @op(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    shared_from=_LARGE,
+    shared_from=LARGE,
     deprecated=("self alpha other",),
     promote=Promotion.SAME,
     inplace=True,
@@ -153,7 +152,7 @@ def _no_bool_difference(self, error):
 
 @op(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    shared_from=_LARGE,
+    shared_from=LARGE,
     deprecated=("self alpha other",),
     promote=Promotion.NUMBER,
     inplace=True,
@@ -230,7 +229,6 @@ neg.vjp(self=lambda g: -g)
 mul = op(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     np.multiply,
-    shared_from=_LARGE,
     promote=Promotion.SAME,
     inplace=True,
     flops=count,
@@ -256,7 +254,6 @@ def _quotient_grad(g, self, other):
 div = op(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
     np.divide,
-    shared_from=_LARGE,
     promote=Promotion.FLOAT,
     inplace=True,
     flops=count,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.single_pass import LARGE
 from ..._core.tensor import Tensor
 from ..._dispatch.facts import Batching, Promotion, Surface
 from ..._dispatch.registry import aten, composite, op, packets
 from .._support.common import scalar_name
+from .._support.elementwise import chosen
 from .._support.out_rules import exactly
 from .arithmetic import fitting_number, number, zero_grad
 
@@ -83,6 +85,7 @@ def _ordered(name, ufunc, alias, *, doc=None):
         promote=Promotion.COMPARE,
         nondiff=True,
         inplace=True,
+        shared_from=LARGE,
         aliases=(alias,),
         number_form=True,
         doc=doc,
@@ -370,7 +373,7 @@ def where(condition, self, other):
         other = choice(other, self.dtype)
     elif self.__class__ is not _ndarray:
         self = choice(self, other.dtype)
-    return np.where(condition, self, other)
+    return chosen(condition, self, other)
 
 
 where.vjp(self=lambda g, condition: aten.where(condition, g, 0.0), other=lambda g, condition: aten.where(condition, 0.0, g))

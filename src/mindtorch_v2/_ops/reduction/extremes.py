@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._core.single_pass import reduced
 from ..._dispatch.facts import Batching, Layout
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim, normal_dims, reduced_shape
@@ -65,6 +66,9 @@ def _pair_shape(self, dim, keepdim):
 
 
 def _extreme(name, reduce, find, docs):  # noqa: C901  declares four ops
+    def found(array, dim, dtype, out, keepdim):
+        return find(array, dim, out, keepdims=keepdim)
+
     @op(
         f"{name}(Tensor self) -> Tensor",
         shape=lambda self: ((), self._array.dtype),
@@ -106,8 +110,8 @@ def _extreme(name, reduce, find, docs):  # noqa: C901  declares four ops
             normal_dim(dim, self.ndim)
             raise RuntimeError(f"{name}(): does not support complex input")
         if keepdim:
-            return reduce(self, dim, None, None, True), find(self, dim, None, keepdims=True)
-        return reduce(self, dim), find(self, dim)
+            return reduced(reduce, self, dim, None, True), reduced(found, self, dim, None, True)
+        return reduced(reduce, self, dim), reduced(found, self, dim)
 
     along.vjp(
         self=lambda g, self_shape, dim, keepdim, result1: aten.value_selecting_reduction_backward(
@@ -135,7 +139,7 @@ def _extreme(name, reduce, find, docs):  # noqa: C901  declares four ops
             return np.zeros((), np.int64)
         if not self.size:
             _check_not_empty(f"arg{name}()", self, dim)
-        return find(self, dim, None, keepdims=True) if keepdim else find(self, dim)
+        return reduced(found, self, dim, None, keepdim)
 
     @op(
         f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
@@ -160,7 +164,7 @@ def _extreme(name, reduce, find, docs):  # noqa: C901  declares four ops
             if self.size:
                 need_real(f"{name}_values_cpu", self)
         try:
-            return reduce(self, axes, None, None, keepdim)
+            return reduced(reduce, self, axes, None, keepdim)
         except ValueError:
             normal_dims(dim, self.ndim)  # a dim that is named twice
             raise

@@ -10,6 +10,7 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core import parallel
 from ..._core.layout import on_the_way
+from ..._core.single_pass import reduced
 from ..._core.threads import threads
 from ..._dispatch.facts import Autocast, Batching, Layout
 from ..._dispatch.out_dtypes import castable
@@ -62,6 +63,7 @@ _MANY = 1 << 16
 _LONGEST_ROW = 1 << 14
 _TALLEST = 512
 _BLOCK = 4096
+_HUGE = 1 << 23  # from here on two threads add up rows and columns faster than one
 _ROWS = 256  # of so many elements that a thread adds up
 _block_ones = np.ones(_BLOCK, _FLOAT32)
 
@@ -72,7 +74,7 @@ def _add_float32(array, axes, keepdim):
             return _add_along(array, axes, keepdim)
         if not keepdim and array.size >= _MANY:
             return _add_many(array.reshape(-1))
-    return _add_reduce(array, axes, None, None, keepdim)
+    return reduced(_add_reduce, array, axes, None, keepdim)
 
 
 def _add_along(array, axes, keepdim):
@@ -85,9 +87,9 @@ def _add_along(array, axes, keepdim):
     first = len(list(takewhile(dims.__contains__, range(last))))
     width, height = math.prod(shape[last:]), math.prod(shape[:first])
     if 1 < width <= _LONGEST_ROW:
-        array = row_sums(array.reshape(-1, width))
+        array = _row_sums(array.reshape(-1, width))
     elif width > 1:
-        array = _add_reduce(array.reshape(-1, width), 1)
+        array = reduced(_add_reduce, array.reshape(-1, width), 1)
     if height > 1:
         array = _add_rows(array.reshape(height, -1))
     inner = tuple(dim - first for dim in dims if first <= dim < last)
@@ -97,11 +99,28 @@ def _add_along(array, axes, keepdim):
     return total.reshape([1 if dim in dims else n for dim, n in enumerate(shape) if keepdim or dim not in dims])
 
 
+def _row_sums(rows):
+    """The sums of the rows of a matrix."""
+    if rows.size < _HUGE:
+        return row_sums(rows)
+    sums = np.empty((len(rows), 1), _FLOAT32)
+    step = max(_ROWS * _BLOCK // rows.shape[1], 1)
+    parallel.blocks(len(rows), step, lambda part: np.copyto(sums[part], row_sums(rows[part])))
+    return sums
+
+
 def _add_rows(rows):
     """The sums of the columns of a matrix: of so many rows at a time, and then of their sums."""
     if len(rows) <= _TALLEST:
         return column_sums(rows)
-    return _add_rows(np.stack([column_sums(rows[start : start + _TALLEST]) for start in range(0, len(rows), _TALLEST)]))
+    sums = np.empty((-(-len(rows) // _TALLEST), rows.shape[1]), rows.dtype)
+
+    def add(part):
+        sums[part.start // _TALLEST] = column_sums(rows[part])
+
+    share = parallel.blocks if rows.size >= _HUGE else parallel.each_block
+    share(len(rows), _TALLEST, add)
+    return _add_rows(sums)
 
 
 def _add_many(array):
@@ -133,12 +152,12 @@ def add_up(array, axes, keepdim, dtype):
         array = array.astype(np.complex64)
     array = _real(array, wanted)
     if wanted.kind == "V":  # extension floats are summed in float32: in their own precision long sums stop growing
-        return np.asarray(_add_reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
+        return np.asarray(reduced(_add_reduce, array, axes, _FLOAT32, keepdim)).astype(wanted)
     if wanted is _BOOL:
-        return np.logical_or.reduce(array, axes, None, None, keepdim)
+        return reduced(np.logical_or.reduce, array, axes, None, keepdim)
     if wanted is not array.dtype:
         array = array.astype(wanted) if wanted.kind in "iu" and array.dtype.kind in "fV" else on_the_way(array, wanted)
-    return _add_reduce(array, axes, wanted, None, keepdim)
+    return reduced(_add_reduce, array, axes, wanted, keepdim)
 
 
 def _sum_shape(self, dim=None, keepdim=False, dtype=None):
@@ -250,8 +269,8 @@ def _mean(self, axes, keepdim, dtype, count):
     wanted = mean_dtype(self, dtype)
     self = _real(self, wanted)
     if is_narrow(wanted):
-        return np.asarray(_average(_add_reduce(self, axes, _FLOAT32, None, keepdim), count)).astype(wanted)
-    return _average(_add_reduce(self, axes, wanted, None, keepdim), count)
+        return np.asarray(_average(reduced(_add_reduce, self, axes, _FLOAT32, keepdim), count)).astype(wanted)
+    return _average(reduced(_add_reduce, self, axes, wanted, keepdim), count)
 
 
 @op(
@@ -306,7 +325,7 @@ def _multiply_up(array, axes, keepdim, dtype):
     array = _real(array, wanted)
     if wanted.kind == "V":
         return np.asarray(np.multiply.reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
-    return np.multiply.reduce(array, axes, wanted, None, keepdim)
+    return reduced(np.multiply.reduce, array, axes, wanted, keepdim)
 
 
 @op(

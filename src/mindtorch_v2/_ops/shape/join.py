@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.layout import has_channels_last
+from ..._core.single_pass import LARGE, copy_into
 from ..._dispatch.errors import torch_error
 from ..._dispatch.facts import Autocast, Overlap, Surface
 from ..._dispatch.promotion import rank
@@ -86,7 +87,7 @@ def cat(tensors, dim):
             arrays = common(tensors)
             break
     try:
-        joined = np.concatenate(arrays, dim)
+        joined = _joined(arrays, dim)
     except ValueError:
         pass
     else:
@@ -100,6 +101,23 @@ def cat(tensors, dim):
     if error is not None:
         raise error
     return np.ascontiguousarray(np.concatenate(kept, dim))
+
+
+def _joined(arrays, dim):
+    """np.concatenate; threads share the copy of each large array."""
+    first = arrays[0]
+    if sum([a.size for a in arrays]) < LARGE or not -first.ndim <= dim < first.ndim:
+        return np.concatenate(arrays, dim)
+    dim %= first.ndim
+    others = {a.shape[:dim] + a.shape[dim + 1 :] for a in arrays}
+    if len(others) > 1 or not all(a.flags.c_contiguous for a in arrays):
+        return np.concatenate(arrays, dim)
+    joined, start = np.empty([*first.shape[:dim], sum([a.shape[dim] for a in arrays]), *first.shape[dim + 1 :]], first.dtype), 0
+    for array in arrays:
+        end = start + array.shape[dim]
+        copy_into(joined[(*(slice(None),) * dim, slice(start, end))], array)
+        start = end
+    return joined
 
 
 def _stays_channels_last(joined, arrays):
