@@ -98,13 +98,14 @@ def chosen(mask: np.ndarray, first: np.ndarray, second: np.ndarray, out: np.ndar
     if made.shape != shape:
         return _chosen_by_branches(mask, first, second, out)  # which says what is wrong
     integer = _BITS[kind.itemsize]
-    operands = [mask, first.view(integer), second.view(integer)]
+    operands = mask, first.view(integer), second.view(integer)
     if all(a.shape in ((), shape) for a in operands):
         whole = [a for a in operands if a.ndim]
 
         def work(target: np.ndarray, *parts: np.ndarray) -> None:
             left = iter(parts)
-            _choose(*[next(left) if a.ndim else a for a in operands], target)
+            part, one, other = (next(left) if a.ndim else a for a in operands)
+            _choose(part, one, other, target)
 
         in_blocks(work, made.view(integer), *whole, passes=5)
     else:
