@@ -33,12 +33,15 @@ def pytest_collection_finish(session):
 def pytest_runtest_protocol(item):
     """A process keeps the driver it has loaded; tests that are not marked `npu` see a machine without one.
 
-    So do their fixtures, also those that are set up once for a module.
+    Recordings have no rows for ops that happen to be used for the first time in the process, but in tests marked `first_use`.
+    All of this holds for their fixtures too, also for those that are set up once for a module.
     """
-    if item.get_closest_marker("npu") is not None:
-        return (yield)
     with pytest.MonkeyPatch.context() as patch:
-        _hide_npu(patch)
+        if item.get_closest_marker("npu") is None:
+            _hide_npu(patch)
+        observer = sys.modules.get("mindtorch_v2._dispatch.observer")
+        if observer is not None and item.get_closest_marker("first_use") is None:
+            patch.setattr(observer, "note_first_use", {}.get)  # a function in Python would be a row where calls are recorded
         return (yield)
 
 
@@ -66,14 +69,6 @@ def nothing_left_recording():
     after = _observers()
     if after != before:
         pytest.fail(f"{after - before} observers of ops were acquired and not released")
-
-
-@pytest.fixture(autouse=True)
-def ops_as_if_used_before(request, monkeypatch):
-    """Recordings have no rows for ops that happen to be used for the first time in the process, but in tests of those rows."""
-    observer = sys.modules.get("mindtorch_v2._dispatch.observer")
-    if observer is not None and request.node.get_closest_marker("first_use") is None:
-        monkeypatch.setattr(observer, "note_first_use", {}.get)  # a function in Python would be a row where calls are recorded
 
 
 def _observers():

@@ -31,6 +31,7 @@ from mindtorch_v2.utils.tensorboard import SummaryWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
+from file_names import possible
 from hostile_profile import NAMES, Elements, hostile_store, unprintable
 
 COMMANDS = (
@@ -153,7 +154,7 @@ def _said_by(arguments: list[str]) -> str:
 def names_on_terminals(size: int) -> str:
     characters = 0
     with tempfile.TemporaryDirectory() as folder:
-        path, other = os.path.join(folder, "a\x1b[31m\n.mtp"), os.path.join(folder, "b\u202e.mtp")
+        path, other = os.path.join(folder, "a\x1b[31m\n.mtp"), os.path.join(folder, possible("b\u202e.mtp"))
         names = [*NAMES, *_hostile_names(size)]
         writers.get("saved")(hostile_store(names), path)
         writers.get("saved")(hostile_store(names, slower=3.0), other)
@@ -186,7 +187,8 @@ def names_in_files(size: int) -> str:
             if path.is_dir():
                 parts = [part for part in path.rglob("*") if part.is_file()]
                 written += sum(part.stat().st_size for part in parts)
-                texts = [part.read_text() for part in parts if part.suffix != ".db"]  # databases have names as they are
+                files_of_text = [part for part in parts if part.suffix != ".db"]  # databases have names as they are
+                texts = [part.read_text(encoding="utf-8") for part in files_of_text]
                 assert parts and not [text for text in texts if unprintable(text, "\r\n\t")], name
                 assert load(path).recovery.intact, name
                 continue

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from file_names import skip_if_impossible
 
 import mindtorch_v2 as torch
 from mindtorch_v2._core.files import name_in_folder, path_in_folder, write_whole
@@ -79,7 +80,7 @@ def test_no_module_sets_the_umask():
     calls = [
         f"{path.name}:{node.lineno}"
         for path in SOURCE.rglob("*.py")
-        if "umask" in (text := path.read_text())
+        if "umask" in (text := path.read_text(encoding="utf-8"))
         for node in ast.walk(ast.parse(text))
         if (isinstance(node, ast.Attribute) and node.attr == "umask") or (isinstance(node, ast.Name) and node.id == "umask")
     ]
@@ -122,9 +123,37 @@ def test_there_is_one_writer_of_files():
     found = {
         str(path.relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")
-        if any(isinstance(node, ast.Call) and _writes(node) for node in ast.walk(ast.parse(path.read_text())))
+        if any(isinstance(node, ast.Call) and _writes(node) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     }
     assert found == set(WRITERS)
+
+
+def _in_the_encoding_of_the_locale(call):
+    """Whether a call reads or writes text and does not say how it is encoded."""
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    keywords = {word.arg: word.value for word in call.keywords}
+    if "encoding" in keywords:
+        return False
+    if name in ("read_text", "write_text"):
+        return len(call.args) < (1 if name == "read_text" else 2)
+    if name in ("run", "Popen", "check_output"):
+        return bool({"text", "universal_newlines"} & set(keywords))
+    if name == "open" and isinstance(function, ast.Name):
+        mode = keywords.get("mode", call.args[1] if len(call.args) > 1 else ast.Constant("r"))
+        return isinstance(mode, ast.Constant) and "b" not in mode.value
+    return False
+
+
+def test_text_is_read_and_written_alike_in_every_locale():
+    """Under LANG=C, or an old Latin-1 locale, what is read would else be refused or be other characters."""
+    calls = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and _in_the_encoding_of_the_locale(node)
+    ]
+    assert calls == []
 
 
 # ------------------------------------------------------------------------------ places
@@ -145,6 +174,7 @@ NAMES = {
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 @pytest.mark.parametrize("kind", [str, Path, os.fsencode])
 def test_every_name_that_open_takes_is_written(tmp_path, name, kind):
+    skip_if_impossible(name)
     for content in (b"first", b"second"):
         write_whole(kind(str(tmp_path / name)), [content])
         assert os.listdir(tmp_path) == [name] and (tmp_path / name).read_bytes() == content

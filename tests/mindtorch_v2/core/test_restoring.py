@@ -251,7 +251,7 @@ STATELESS |= {"_open_zipfile_reader", "_open_zipfile_writer", "use_mem_pool"}
 def functions(about):
     """The functions of the source files that have a word in them."""
     for path in SOURCE.rglob("*.py"):
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         if about in text:
             for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.FunctionDef):

@@ -77,7 +77,7 @@ def test_modules_assign_only_what_changes_at_run_time():
     """Everything else goes through install(), which knows the names."""
     assigned = set()
     for path in Path(torch.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
             for target in targets:
                 parts = target.elts if isinstance(target, ast.Tuple) else [target]

@@ -48,7 +48,7 @@ def names_in(node: ast.AST) -> list[str]:
 
 
 def tables(path: Path) -> Iterator[tuple[int, list[str]]]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [name.removeprefix("aten::") for name in names_in(node)]
         known = [name for name in names if name.partition(".")[0] in packets]
         if len(names) >= SMALLEST and len(known) == len(names):

@@ -49,7 +49,7 @@ def _loops() -> dict[str, list[ast.While]]:
     found: dict[str, list[ast.While]] = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            tree = ast.parse(path.read_text())
+            tree = ast.parse(path.read_text(encoding="utf-8"))
             functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
             for loop in (node for node in ast.walk(tree) if isinstance(node, ast.While)):
                 around = [f for f in functions if f.lineno <= loop.lineno <= (f.end_lineno or 0)]

@@ -175,7 +175,7 @@ def _splitting_functions():
     """(file, qualified name) of the functions of `_ops` that split their work among threads."""
     found = set()
     for path in _OPS.rglob("*.py"):
-        body = ast.parse(path.read_text()).body
+        body = ast.parse(path.read_text(encoding="utf-8")).body
         functions = [(n.name, n) for n in body if isinstance(n, ast.FunctionDef)]
         for kind in (n for n in body if isinstance(n, ast.ClassDef)):
             functions += [(f"{kind.name}.{n.name}", n) for n in kind.body if isinstance(n, ast.FunctionDef)]

@@ -66,7 +66,7 @@ def test_stacks_begin_in_the_cell(shell):
 
 
 def test_the_report_is_shown_in_the_cell_and_the_recording_saved(shell, tmp_path):
-    report = shell.run(f"--all --report --save {tmp_path}/cell.mtp", CELL)
+    report = shell.run(f"--all --report --save '{tmp_path}/cell.mtp'", CELL)
     html = report._repr_html_()
     assert html.startswith("<iframe") and 'sandbox="allow-scripts"' in html and "characters>" in repr(report)
     assert any(row.key == "aten::mul" for row in profiler.load(tmp_path / "cell.mtp").key_averages())
@@ -81,7 +81,7 @@ def test_the_saved_recording_has_the_text_of_the_cell(shell, tmp_path):
 
     shell.compile, shell.displayhook = Compiler(), SimpleNamespace(prompt_count=3)
     shell.execution_count = 4  # it is the next cell's number while a cell runs
-    shell.run(f"--stack --save {tmp_path}/cell.mtp", "def work():\n    return torch.ones(3)\nwork();\n")
+    shell.run(f"--stack --save '{tmp_path}/cell.mtp'", "def work():\n    return torch.ones(3)\nwork();\n")
     assert shell.compile.number == 3
     del linecache.cache["/tmp/kernel/cell.py"]  # as in another process
     (file,) = source_lines(profiler.load(tmp_path / "cell.mtp").store).files
@@ -138,7 +138,7 @@ def test_what_a_cell_raises_is_raised_after_what_was_recorded_until_then_is_show
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=displayed.append))
     with pytest.raises((ZeroDivisionError, KeyboardInterrupt)):
-        shell.run(f"prof --save {tmp_path}/cell.mtp", f"torch.ones(2)\n{error}\n")
+        shell.run(f"prof --save '{tmp_path}/cell.mtp'", f"torch.ones(2)\n{error}\n")
     (averages,) = displayed
     for rows in (averages, shell.user_ns["prof"].key_averages(), profiler.load(tmp_path / "cell.mtp").key_averages()):
         assert any(row.key == "aten::ones" for row in rows)

@@ -76,7 +76,7 @@ def _import_mpi() -> Any:
 def _library() -> ctypes.CDLL:
     """MPI's library as mpi4py has loaded it."""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/self/maps").read_text().splitlines():
+        for line in os.fsdecode(Path("/proc/self/maps").read_bytes()).splitlines():
             if re.search(r"/libmpi(_abi)?\.so[.\d]*$", line):
                 return ctypes.CDLL(line.split(maxsplit=5)[-1])
     return ctypes.CDLL(None)

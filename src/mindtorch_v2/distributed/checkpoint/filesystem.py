@@ -84,7 +84,7 @@ class FileSystemReader:
     def read_metadata(self) -> Metadata:
         """What is in the checkpoint."""
         try:
-            return _decoded(json.loads((self.path / _METADATA).read_text()))
+            return _decoded(json.loads((self.path / _METADATA).read_text(encoding="utf-8")))
         except UnicodeDecodeError:
             raise NotImplementedError(
                 f"{self.path} was written by PyTorch: load it there, and save it with torch.save"

@@ -14,6 +14,7 @@ import zlib
 
 import orjson
 import pytest
+from file_names import possible
 from hostile_profile import NAMES, Elements, hostile_store, unprintable
 
 import mindtorch_v2 as torch
@@ -154,7 +155,7 @@ def _speedscope(path, store):
 
 
 def _stacks(path, store):
-    for line in path.read_text().splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         assert re.fullmatch(r"[^ ;]*(;[^ ;]*)* \d+", line) and not unprintable(line, "")
 
 
@@ -170,11 +171,11 @@ def _csv(path, store):
 
 
 def _html(path, store):
-    page = path.read_text()
+    page = path.read_text(encoding="utf-8")
     assert not unprintable(page)
     plain = path.with_name("plain.html")
     writers.get("html")(hostile_store(["a", "b"]), plain)
-    assert Elements(page).counts == Elements(plain.read_text()).counts and not Elements(page).handlers
+    assert Elements(page).counts == Elements(plain.read_text(encoding="utf-8")).counts and not Elements(page).handlers
     tables = re.search(r'data-column="tables"[^>]*>([^<]*)<', page)[1]
     for text in _texts(json.loads(zlib.decompress(base64.b64decode(tables), -15))):
         assert not unprintable(text, "")
@@ -300,7 +301,7 @@ def _memory_profile():
 def test_pages_without_scripts(store, tmp_path):
     comparison.export(diff(store, hostile_store(slower=3.0)), tmp_path / "d.html", names=(NAMES[0], NAMES[14]))
     memory.export(_memory_profile(), tmp_path / "m.html", device="cpu")
-    pages = [(tmp_path / name).read_text() for name in ("d.html", "m.html")]
+    pages = [(tmp_path / name).read_text(encoding="utf-8") for name in ("d.html", "m.html")]
     events = EventList.from_store(store)
     pages += [notebook.list_table(events), notebook.list_table(events.key_averages())]
     for page in pages:
@@ -328,7 +329,9 @@ def test_traces_of_recorded_names(tmp_path):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory, store):
     folder = tmp_path_factory.mktemp("hostile")
-    saved, slower, trace, script = (folder / f"\x1b[31m\u202e\n{name}" for name in ("a.mtp", "b.mtp", "c.json", "s.py"))
+    saved, slower, trace, script = (
+        folder / possible(f"\x1b[31m\u202e\n{name}") for name in ("a.mtp", "b.mtp", "c.json", "s.py")
+    )
     writers.get("saved")(store, saved)
     writers.get("saved")(hostile_store(slower=3.0), slower)
     writers.get("chrome")(store, trace)
@@ -336,7 +339,8 @@ def files(tmp_path_factory, store):
     broken.write_bytes(trace.read_bytes()[:-5000])
     script.write_text(
         "import mindtorch_v2 as torch\nfrom mindtorch_v2.profiler import record_function\n"
-        f"for name in {NAMES!r}:\n    with record_function(name): torch.ones(2)\n"
+        f"for name in {NAMES!r}:\n    with record_function(name): torch.ones(2)\n",
+        encoding="utf-8",
     )
     return {"saved": saved, "slower": slower, "trace": trace, "broken": broken, "script": script, "folder": folder}
 

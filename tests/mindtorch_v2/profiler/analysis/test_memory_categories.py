@@ -36,7 +36,7 @@ def test_a_saved_profile_keeps_the_categories(trained, tmp_path):
 def test_the_report_of_a_saved_profile_shows_them(trained, tmp_path):
     trained.save(tmp_path / "run.mtp")
     load(tmp_path / "run.mtp").export_html(tmp_path / "page.html")
-    assert '"categories": ["INPUT"' in (tmp_path / "page.html").read_text()
+    assert '"categories": ["INPUT"' in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

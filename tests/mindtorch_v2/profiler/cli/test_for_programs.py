@@ -252,14 +252,15 @@ def test_a_history_by_commits(capsys, folder, monkeypatch):
         return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=True).stdout.strip()
 
     git("init", "-q")
+    git("config", "i18n.logOutputEncoding", "ISO-8859-1")  # of those who read logs in such a terminal
     commits = []
     for number in (2, 0, 1):
-        git("commit", "-q", "--allow-empty", "-m", f"change {number}")
+        git("commit", "-q", "--allow-empty", "-m", f"größer {number}".encode())
         commits.append(git("rev-parse", "HEAD"))
         (folder / f"{number}.mtp").rename(folder / f"run-{commits[-1][:12]}.mtp")
     monkeypatch.chdir(folder)
     told = json.loads(answer(capsys, "history", folder, "--git", f"{commits[0]}..HEAD", "--json")[1])
-    assert [point["label"] for point in told["recordings"]] == [f"{commits[1][:9]} change 0", f"{commits[2][:9]} change 1"]
+    assert [point["label"] for point in told["recordings"]] == [f"{commits[1][:9]} größer 0", f"{commits[2][:9]} größer 1"]
     for revisions, said in (("nothing..HEAD", "git does not know the range"), ("HEAD..HEAD", "none")):
         assert main(["history", str(folder), "--git", revisions]) == 2
         assert said in capsys.readouterr().err or said == "none"

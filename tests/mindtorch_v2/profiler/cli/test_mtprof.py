@@ -198,7 +198,7 @@ def test_diff_over_the_limit(capsys, tmp_path):
     assert code == 1
     comparison = json.loads(out)
     assert (comparison["step"]["verdict"], comparison["changes"][0]["verdict"]) == ("slower", "slower")
-    page = (tmp_path / "d.html").read_text()
+    page = (tmp_path / "d.html").read_text(encoding="utf-8")
     assert "aten::mm" in page and "slower" in page and "<script" not in page
     assert mtprof(capsys, "diff", fast, slow, "--fail-over", "400%")[0] == 0
     assert mtprof(capsys, "diff", fast, slow, "--fail-over", "400%", "--fail-op-over", "50%")[0] == 1
@@ -213,7 +213,7 @@ def test_a_limit_needs_steps(capsys, tmp_path):
     code, out, err = mtprof(capsys, "diff", few, few, "--fail-over", "5%", "--html", tmp_path / "d.html")
     assert code == 3 and "too few steps" in out
     assert err.startswith("mtprof diff: too few steps to tell")
-    assert "too few steps" in (tmp_path / "d.html").read_text()
+    assert "too few steps" in (tmp_path / "d.html").read_text(encoding="utf-8")
     assert mtprof(capsys, "diff", few, few)[0] == 0
 
 
@@ -223,7 +223,7 @@ def test_diff_of_several(capsys, tmp_path):
     code, out, _ = mtprof(capsys, "diff", *before, "--to", *after, "--fail-over", "5%", "--html", tmp_path / "d.html")
     assert code == 1
     assert "steps compared: 40 and 40 of 4 and 4 recordings;" in out
-    assert "40 and 40 steps of 4 and 4 recordings" in (tmp_path / "d.html").read_text()
+    assert "40 and 40 steps of 4 and 4 recordings" in (tmp_path / "d.html").read_text(encoding="utf-8")
     assert mtprof(capsys, "diff", *before, "--to", *before, "--fail-over", "5%")[0] == 0
 
 
@@ -285,7 +285,7 @@ def test_report(capsys, recorded, tmp_path):
     folder, _ = recorded
     code, _, _ = mtprof(capsys, "report", folder / "run.mtp", "-o", tmp_path / "r.html", "--title", "My run")
     assert code == 0
-    assert "My run" in (tmp_path / "r.html").read_text()
+    assert "My run" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_validate(capsys, recorded, tmp_path):

@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 def test_report_with_pages_of_ranks_beside_it(folder, tmp_path, capsys):
     target = tmp_path / "ranks.html"
     assert main(["ranks", "report", str(folder), "-o", str(target), "--reports", "2"]) == 0
-    text = target.read_text()
+    text = target.read_text(encoding="utf-8")
     assert "Rank 3 on host0000 is slow" in text
     assert (tmp_path / "ranks_ranks" / "rank00003.html").exists()
     assert '"3": "ranks_ranks/rank00003.html"' in text

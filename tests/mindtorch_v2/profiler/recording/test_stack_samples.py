@@ -99,10 +99,10 @@ def test_what_was_sampled_is_said(tmp_path):
     assert any(note in str(problem) for problem in profiler.validate(prof))
     path = tmp_path / "trace.json"
     prof.export_chrome_trace(str(path))
-    trace = json.loads(path.read_text())
+    trace = json.loads(path.read_text(encoding="utf-8"))
     assert trace["sampled_stacks"] == note and trace["with_stack"] == 1
     prof.export_html(str(tmp_path / "page.html"))
-    assert note in (tmp_path / "page.html").read_text()
+    assert note in (tmp_path / "page.html").read_text(encoding="utf-8")
     saved = tmp_path / "run.mtp"
     prof.save(str(saved))
     assert f"Note: {note}" in profiler.load(str(saved)).key_averages().table()

@@ -52,7 +52,9 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(page):
 
 def test_assets_ask_for_nothing_and_make_no_markup_from_text():
     for path in filter(Path.is_file, ASSETS.rglob("*")):
-        match = re.search(r"https?://|url\(|@import|(?:inner|outer|Adjacent)HTML|document\.write|\beval\(", path.read_text())
+        match = re.search(
+            r"https?://|url\(|@import|(?:inner|outer|Adjacent)HTML|document\.write|\beval\(", path.read_text(encoding="utf-8")
+        )
         assert not match, path
 
 
@@ -75,7 +77,7 @@ def test_a_script_uses_only_what_stands_before_it():
 
 
 def test_assets_are_installed_with_the_package():
-    project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())
+    project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text(encoding="utf-8"))
     assert "profiler/report/assets/**/*" in project["tool"]["setuptools"]["package-data"]["mindtorch_v2"]
 
 
@@ -84,12 +86,12 @@ def test_a_failure_leaves_the_earlier_file(tmp_path):
     path.write_text("earlier")
     with pytest.raises(AttributeError):
         html.export(EventStore.from_rows([]), path, memory="no memory profile", overhead=object())
-    assert path.read_text() == "earlier" and [p.name for p in tmp_path.iterdir()] == ["page.html"]
+    assert path.read_text(encoding="utf-8") == "earlier" and [p.name for p in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_the_title_is_profile_if_not_given(tmp_path):
     html.export(EventStore.from_rows([]), tmp_path / "page.html")
-    assert "<title>Profile</title>" in (tmp_path / "page.html").read_text()
+    assert "<title>Profile</title>" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_small_recording_makes_a_small_file(report):

@@ -87,7 +87,7 @@ class ProcessFailure:
             self.error_file = "<N/A>"
             return
         try:
-            self.error_file_data = json.loads(path.read_text())
+            self.error_file_data = json.loads(path.read_bytes())
         except (OSError, ValueError):  # the process was killed while it wrote
             return
         told = self.error_file_data.get("message", "")

@@ -74,9 +74,9 @@ def _by_time(files: list[str]) -> list[tuple[str, str]]:
 
 def _by_commit(files: list[str], revisions: str) -> list[tuple[str, str]]:
     """Labels and paths of the recordings whose names have a commit of the range in them, in its order."""
-    command = ["git", "log", "--reverse", "--format=%H %s", revisions, "--"]
+    command = ["git", "log", "--reverse", "--encoding=UTF-8", "--format=%H %s", revisions, "--"]
     try:
-        listed = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+        listed = subprocess.run(command, encoding="utf-8", errors="replace", capture_output=True, check=True).stdout
     except FileNotFoundError:
         raise Failure("--git needs the program git", USAGE) from None
     except subprocess.CalledProcessError as error:
