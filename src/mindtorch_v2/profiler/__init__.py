@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from . import itt, profiler
 from .config import ProfilerActivity, RecordScope, _ExperimentalConfig, kineto_available, supported_activities
-from .profiler import _KinetoProfile, profile, tensorboard_trace_handler
+from .profiler import profile, tensorboard_trace_handler
 from .recording.record_function import record_function
 from .session.execution_trace import ExecutionTraceObserver
 from .session.schedule import ProfilerAction, schedule
 from .session.step_counter import KinetoStepTracker
 from .views.events import DeviceType
+from .windows import _KinetoProfile
 
 if TYPE_CHECKING:
     from .formats import TraceError

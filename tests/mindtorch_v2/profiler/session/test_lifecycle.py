@@ -22,8 +22,8 @@ from mindtorch_v2.profiler import (
     record_function,
     schedule,
     tensorboard_trace_handler,
+    windows,
 )
-from mindtorch_v2.profiler import profiler as profiler_module
 
 x = torch.ones(3)
 NONE, WARMUP, RECORD, SAVE = list(ProfilerAction)[:4]
@@ -64,7 +64,7 @@ def cycles(steps, acc_events=False, **arguments):
 
 
 def test_says_once_that_a_cycle_takes_the_place_of_the_last(monkeypatch):
-    monkeypatch.setattr(profiler_module, "_warned", set())
+    monkeypatch.setattr(windows, "_warned", set())
     with pytest.warns(UserWarning, match="Profiler clears events at the end of each cycle") as caught:
         cycles(4, wait=1, warmup=0, active=1)
         cycles(4, wait=1, warmup=0, active=1)
@@ -72,7 +72,7 @@ def test_says_once_that_a_cycle_takes_the_place_of_the_last(monkeypatch):
 
 
 def test_says_nothing_where_nothing_is_cleared(monkeypatch):
-    monkeypatch.setattr(profiler_module, "_warned", set())
+    monkeypatch.setattr(windows, "_warned", set())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cycles(4, acc_events=True, wait=1, warmup=0, active=1)
