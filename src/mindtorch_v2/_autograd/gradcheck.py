@@ -13,10 +13,10 @@ from .._core.keys import AUTOGRAD, SPARSE
 from .._core.shape_only import MetaArray
 from .._core.size import Size
 from .._core.tensor import Tensor, make_external
-from .._dispatch.lazy_values import resolved
 from .._dispatch.registry import aten
 from .backward import grad as _grad
 from .graph import FLOATING, require_grad
+from .real_vectors import array_of, flat_of, steps_of, unflat, unit_vector, width_of
 from .undefined import UndefinedGrad
 
 
@@ -298,7 +298,7 @@ class _Check:
         """What an input is changed by: each of its elements, or in fast mode all of them at once."""
         array = value._array
         if self.fast:
-            yield _unflat(_unit_vector(_width(array)), array)
+            yield unflat(unit_vector(width_of(array)), array)
             return
         for index in np.ndindex(array.shape):
             for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
@@ -308,10 +308,10 @@ class _Check:
 
     def _columns(self, output: np.ndarray) -> Any:
         """What the flat changes of an output are multiplied by to get the columns of its Jacobians."""
-        width = _width(output)
+        width = width_of(output)
         if not self.fast:
             return np.eye(width)
-        weights = _unit_vector(width)
+        weights = unit_vector(width)
         if output.dtype.kind != "c":
             return weights[:, None]
         parts = np.zeros((width, 2))
@@ -335,14 +335,14 @@ class _Check:
             for output in outputs:
                 if isinstance(output, Tensor) and output._array.dtype.kind in FLOATING:
                     tangent = unpack_dual(output).tangent
-                    pushed.append(_flat(_array_of(output)) * 0 if tangent is None else _flat(_array_of(tangent)))
+                    pushed.append(flat_of(array_of(output)) * 0 if tangent is None else flat_of(array_of(tangent)))
             return pushed
 
     def _arrays(self) -> list[np.ndarray]:
         """Copies of the differentiable outputs at the inputs as they are now."""
         outputs = self.func(*self.inputs)
         outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
-        return [_array_of(o).copy() for o in outputs if _is_floating(o)]
+        return [array_of(o).copy() for o in outputs if _is_floating(o)]
 
     def _difference(self, write: Callable[[float], None]) -> list[np.ndarray]:
         """What the outputs change by for each unit of one element of an input. AssertionError where they change shape or dtype,
@@ -362,7 +362,7 @@ class _Check:
                         f"Expected `func` to return outputs with the same {word} when inputs are perturbed by {self.eps}, but "
                         f"got: {word}s {one} and {other}."
                     )
-        return [(_flat(a) - _flat(b)) / (2 * self.eps) for a, b in zip(above, below, strict=True)]
+        return [(flat_of(a) - flat_of(b)) / (2 * self.eps) for a, b in zip(above, below, strict=True)]
 
     def _numerical(self, value: Tensor) -> list[np.ndarray]:
         """For each output the Jacobian by one input, from finite differences: a row per (real) element of the input."""
@@ -376,13 +376,13 @@ class _Check:
     def _steps(self, value: Tensor) -> Any:
         """Functions that take a step from an input's values: one for each element, or in fast mode one for all."""
         if not self.fast:
-            return _steps(value)
-        direction = _unit_vector(_width(value._array))
+            return steps_of(value)
+        direction = unit_vector(width_of(value._array))
         if isinstance(value._array, MetaArray):
-            each = list(_steps(value))
+            each = list(steps_of(value))
             return [lambda step: [write(step * part) for write, part in zip(each, direction, strict=True)]]
         array = value._array
-        before, way = array.copy(), _unflat(direction, array)
+        before, way = array.copy(), unflat(direction, array)
 
         def write_all(step: float) -> None:
             array[...] = before + step * way if step else before
@@ -395,11 +395,11 @@ class _Check:
         array = output._array
         columns: list[list[np.ndarray]] = [[] for _ in self.wanted]
         for weights in self._columns(array).T:
-            seed = make_external(_unflat(weights, array))
+            seed = make_external(unflat(weights, array))
             for column, value, grad in zip(columns, self.wanted, self._backward(output, seed), strict=True):
-                column.append(np.asarray([_unit_vector(_width(value._array)) @ grad]) if self.fast else grad)
+                column.append(np.asarray([unit_vector(width_of(value._array)) @ grad]) if self.fast else grad)
         return [
-            np.stack(column, axis=1) if column else np.zeros((1 if self.fast else _width(v._array), 0))
+            np.stack(column, axis=1) if column else np.zeros((1 if self.fast else width_of(v._array), 0))
             for column, v in zip(columns, self.wanted, strict=True)
         ]
 
@@ -409,11 +409,11 @@ class _Check:
         flat = []
         for value, grad in zip(self.wanted, grads, strict=True):
             if grad is None:
-                flat.append(np.zeros(_flat(_array_of(value)).size))
+                flat.append(np.zeros(flat_of(array_of(value)).size))
                 continue
             if grad._array.shape != value._array.shape:
                 raise GradcheckError("grad has incorrect size")
-            flat.append(_flat(_array_of(grad)))
+            flat.append(flat_of(array_of(grad)))
         return flat
 
     def _compare(
@@ -423,8 +423,8 @@ class _Check:
         part = ""
         atol = self.atol
         if self.fast:  # what adds up in a combination of entries may add up in their tolerances
-            atol *= float(_unit_vector(_width(self.wanted[position]._array)).sum())
-            atol *= float(_unit_vector(_width(self.outputs[number]._array)).sum())
+            atol *= float(unit_vector(width_of(self.wanted[position]._array)).sum())
+            atol *= float(unit_vector(width_of(self.outputs[number]._array)).sum())
         if not forward and self.outputs[number]._array.dtype.kind == "c":
             for name, first in (("imaginary", 1), ("real", 0)):  # as torch has it, the imaginary part first
                 if not np.allclose(analytical[:, first::2], numerical[:, first::2], self.rtol, atol, equal_nan=True):
@@ -453,7 +453,7 @@ class _Check:
         """GradcheckError if zero gradients of the outputs give gradients that are not zero."""
         seeds = [aten.zeros_like(output) for output in self.outputs]
         for grad in _grad(self.outputs, self.wanted, seeds, retain_graph=True, allow_unused=True):
-            if grad is not None and bool(np.any(_array_of(grad) != 0)):
+            if grad is not None and bool(np.any(array_of(grad) != 0)):
                 raise GradcheckError("backward not multiplied by grad_output")
 
     def undefined_gradients(self) -> None:
@@ -473,7 +473,7 @@ class _Check:
                     '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
                 ) from error
             for grad in grads:
-                if grad is not None and bool(np.any(_array_of(grad) != 0)):
+                if grad is not None and bool(np.any(array_of(grad) != 0)):
                     _warn_of_undefined()
                     raise GradcheckError(
                         "Expected all input grads to be undefined or zero when all output grads are "
@@ -497,7 +497,7 @@ class _Check:
             for row in range(2):
                 alone = _grad(output, self.wanted, aten.select(seeds, 0, row), retain_graph=True, allow_unused=True)
                 for a, b in zip(together, alone, strict=True):
-                    if (a is None) != (b is None) or (a is not None and not np.allclose(_array_of(a)[row], _array_of(b))):
+                    if (a is None) != (b is None) or (a is not None and not np.allclose(array_of(a)[row], array_of(b))):
                         raise GradcheckError(
                             "While testing batched gradients, found that they differ from those computed one by one."
                         )
@@ -514,75 +514,6 @@ def _warn_of_undefined() -> None:
 
 def _is_floating(value: Any) -> bool:
     return isinstance(value, Tensor) and value._array.dtype.kind in FLOATING
-
-
-def _unit_vector(width: int) -> np.ndarray:
-    """A random vector of length 1, the same for each width."""
-    vector = np.random.default_rng(0).random(width) + 1e-3
-    unit: np.ndarray = vector / np.sqrt(vector @ vector)
-    return unit
-
-
-def _width(array: np.ndarray) -> int:
-    """The number of real numbers in an array."""
-    return array.size * (2 if array.dtype.kind == "c" else 1)
-
-
-def _unflat(flat: np.ndarray, model: np.ndarray) -> np.ndarray:
-    """The inverse of `_flat`: an array of a model's shape and dtype."""
-    pairs = flat.reshape(-1, 2) if model.dtype.kind == "c" else flat
-    values = pairs[:, 0] + 1j * pairs[:, 1] if model.dtype.kind == "c" else pairs
-    return values.reshape(model.shape).astype(model.dtype)
-
-
-def _flat(array: np.ndarray) -> np.ndarray:
-    """An array's elements as float64, real and imaginary parts one after the other."""
-    if array.dtype.kind == "c":
-        return np.stack([array.real, array.imag], axis=-1).reshape(-1).astype(np.float64)
-    return array.reshape(-1).astype(np.float64)
-
-
-def _array_of(tensor: Tensor) -> np.ndarray:
-    """The elements of a tensor; those of one without memory of its own are read one by one."""
-    array = tensor._array
-    if not isinstance(array, MetaArray):
-        resolved_array: np.ndarray = resolved(tensor)._array
-        return resolved_array
-    flat = aten.reshape(aten.detach(tensor), (-1,))
-    values = [aten.item(each) for each in aten.unbind(flat)] if array.size else []
-    return np.array(values, array.dtype).reshape(array.shape)
-
-
-def _steps(tensor: Tensor) -> Any:
-    """For each (real) element of a tensor a function that sets it to its first value plus a step."""
-    array = tensor._array
-    if isinstance(array, MetaArray):
-        yield from _steps_without_memory(tensor)
-        return
-    for index in np.ndindex(array.shape):
-        value = array[index]
-        for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
-
-            def write(step: float, index: Any = index, value: Any = value, unit: Any = unit) -> None:
-                array[index] = value + step * unit
-
-            yield write
-
-
-def _steps_without_memory(tensor: Tensor) -> Any:
-    """`_steps` for a tensor of a subclass that has its elements elsewhere: its ops write them."""
-    alias = aten.detach(tensor)
-    values = _array_of(tensor)
-    for index in np.ndindex(values.shape):
-        place = alias
-        for position in index:
-            place = aten.select(place, 0, position)
-        for unit in (1, 1j) if values.dtype.kind == "c" else (1,):
-
-            def write(step: float, place: Tensor = place, index: Any = index, unit: Any = unit) -> None:
-                aten.fill_(place, values[index].item() + step * unit)
-
-            yield write
 
 
 # ---------------------------------------------------------------- Jacobians as tensors
@@ -615,7 +546,7 @@ def analytical_jacobians(inputs: list[Tensor], output: Tensor, tolerance: float)
                     sizes = False
                 elif grad is not None:
                     types = types and grad._array.dtype == value._array.dtype
-                    jacobian[:, column] = _array_of(grad).reshape(-1)
+                    jacobian[:, column] = array_of(grad).reshape(-1)
         runs.append(jacobians)
     reentrant = _Check._distance(*runs) <= tolerance
     return tuple(make_external(jacobian) for jacobian in runs[0]), reentrant, sizes, types

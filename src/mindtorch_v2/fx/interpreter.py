@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import nn
+from ._code import _last_uses
 from ._symbolic_trace import Tracer
-from .graph import Graph, _last_uses
+from .graph import Graph
 from .graph_module import GraphModule
 from .node import Argument, Node, Target, map_aggregate, map_arg
 from .proxy import Proxy

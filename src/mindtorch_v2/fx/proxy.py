@@ -14,7 +14,8 @@ from .._core.memory_format import layout, memory_format
 from .._core.size import Size
 from .._core.tensor import Tensor
 from .._lazy_imports import lazy_exports as _lazy_exports
-from .graph import OPERATORS, REFLECTED, Graph
+from ._code import OPERATORS, REFLECTED
+from .graph import Graph
 from .node import Argument, Node, Target, map_aggregate
 
 base_types = (str, int, float, bool, complex, DType, Device, memory_format, layout, type(None), type(...), bytes)

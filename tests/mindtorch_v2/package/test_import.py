@@ -16,7 +16,7 @@ from mindtorch_v2._dispatch.schema import Schema, parse
 
 SOURCE = str(Path(torch.__file__).parents[1])
 # Ops, dispatcher and autograd, about 250; nothing that stands on them.
-OUR_MODULES = 256
+OUR_MODULES = 258
 # Beyond what NumPy loads for itself: a handful of the standard library.
 FOREIGN_MODULES = 20
 # Modules of this package that no import of it may load.

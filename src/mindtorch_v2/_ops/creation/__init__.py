@@ -1,6 +1,7 @@
 """Where tensors come from and what they turn into: factories, data, files, copies, conversions."""
 
 from . import (
+    complex_numbers,
     conversion,
     copy,
     copy_protocols,

@@ -11,12 +11,12 @@ from ..._core.layout import steps_like, steps_of_format
 from ..._core.memory_format import preserve_format
 from ..._core.strides import reach_of, strided
 from ..._core.tensor import make_meta, make_tensor
-from ..._dispatch.facts import Autocast, Batching, Layout, Surface
+from ..._dispatch.facts import Batching, Layout, Surface
 from ..._dispatch.lazy_values import resolved
 from ..._dispatch.registry import aten, op
-from .._support.common import np_dtype, scalar_name
+from .._support.common import np_dtype
 from .._support.factory import LIKE, OPTIONS, as_made, check_options, checked_size, laid_out, like, sized
-from .._support.out_rules import complex_of_self, fills_out
+from .._support.out_rules import fills_out
 from .copy import fill_
 
 _fill = fill_.kernel
@@ -568,72 +568,3 @@ def _from_meta(spec):
 
 for _spec in (empty_like, zeros_like, ones_like, full_like, new_empty, new_zeros, new_ones, new_full, new_empty_strided):
     _from_meta(_spec)
-
-
-# ---------------------------------------------------------------- complex numbers
-
-
-def _check_parts(first, second):
-    if any(a.dtype.kind != "f" for a in (first, second)):
-        raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {scalar_name(first)} and {scalar_name(second)}"
-        )
-    if first.dtype is not second.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {scalar_name(first)} but got scalar type {scalar_name(second)} for second argument"
-        )
-
-
-def _complex_shape(first, second):
-    shape = np.broadcast_shapes(first._array.shape, second._array.shape)
-    return shape, dt.from_numpy(first._array.dtype).to_complex().np
-
-
-@op(
-    "complex(Tensor real, Tensor imag) -> Tensor",
-    layout=Layout.OPERANDS,
-    shape=_complex_shape,
-    batching=Batching.POINTWISE,
-    out_rule=complex_of_self,
-)
-def complex_(real, imag):
-    """Complex numbers from their real and imaginary parts.
-
-    >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
-    tensor([1.+2.j])
-    """
-    _check_parts(real, imag)
-    array = np.empty((*np.broadcast_shapes(real.shape, imag.shape), 2), real.dtype)
-    array[..., 0] = real
-    array[..., 1] = imag
-    return array.view(dt.from_numpy(real.dtype).to_complex().np)[..., 0]
-
-
-complex_.vjp(real=lambda g: g.real, imag=lambda g: g.imag)
-
-
-@op(
-    "polar(Tensor abs, Tensor angle) -> Tensor",
-    layout=Layout.OPERANDS,
-    shape=_complex_shape,
-    autocast=Autocast.FLOAT32,
-    batching=Batching.POINTWISE,
-    out_rule=complex_of_self,
-)
-def polar(abs, angle):
-    """Complex numbers from their lengths and angles.
-
-    >>> torch.polar(torch.tensor([2.0]), torch.tensor([0.0]))
-    tensor([2.+0.j])
-    """
-    _check_parts(abs, angle)
-    array = np.empty(np.broadcast_shapes(abs.shape, angle.shape), dt.from_numpy(abs.dtype).to_complex().np)
-    np.multiply(abs, np.cos(angle), out=array.real)
-    np.multiply(abs, np.sin(angle), out=array.imag)
-    return array
-
-
-@polar.vjp
-def _polar_grad(g, abs, angle, result):
-    turned = g.conj() * result
-    return (g.conj() * result.sgn()).real, -turned.imag
