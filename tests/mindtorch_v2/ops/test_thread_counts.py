@@ -111,6 +111,12 @@ CASES = {
         for result in (torch.where(mask, x, -x), x.masked_fill(mask, 2), x.clone().masked_fill_(mask, -1), x.where(mask, 0))
     ],
     "relu": lambda: _trained(F.relu, _leaf(_MANY)),
+    "leaky_relu": lambda: _trained(F.leaky_relu, _leaf(_MANY)),
+    "elu": lambda: [*_trained(F.elu, _leaf(_MANY)), F.celu(torch.randn(_MANY), 0.7)],
+    "hardswish": lambda: _trained(F.hardswish, _leaf(_MANY)),
+    "hardsigmoid": lambda: _trained(F.hardsigmoid, _leaf(_MANY)),
+    "huber_loss": lambda: _trained(lambda x: F.huber_loss(x, -x.detach(), reduction="none"), _leaf(_MANY)),
+    "mse_loss": lambda: _trained(lambda x: F.mse_loss(x, -x.detach(), reduction="none"), _leaf(_MANY)),
     "reductions of millions along dims": lambda: [
         result
         for x in [torch.randn(64, 190, 190)]

@@ -140,6 +140,16 @@ def clipped(array: np.ndarray, low: float, high: float, out: np.ndarray | None =
     return array.clip(constant(low, array.dtype), constant(high, array.dtype), out=out)
 
 
+def at_most(array: np.ndarray, high: float) -> np.ndarray:
+    """The smaller of each element and a number; nan stays. NumPy computes a minimum with a constant one by one."""
+    return np.minimum(array, constant(high, array.dtype)) if array.size <= _FEW else clipped(array, -np.inf, high)
+
+
+def at_least(array: np.ndarray, low: float) -> np.ndarray:
+    """The larger of each element and a number; nan stays."""
+    return np.maximum(array, constant(low, array.dtype)) if array.size <= _FEW else clipped(array, low, np.inf)
+
+
 def logistic(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """1 / (1 + exp(-x)). exp of a large number overflows to inf, whose reciprocal is the right 0."""
     if x.size > BLOCK and splits(x, out):

@@ -11,6 +11,7 @@ from ..._core import dtype as dt
 from ..._core.tensor import Tensor
 from ..._dispatch.facts import Batching, Layout, Overlap, Surface
 from ..._dispatch.registry import aten, composite, op
+from .._support.blas_sums import row_dots
 from .._support.common import like_first, normal_dim, normal_dims, np_dtype, reduced_shape, scalar_name
 from .._support.flops import per_element
 from .._support.half import is_narrow
@@ -19,6 +20,7 @@ from ..reduction.reduce import by_dims, unsqueezed
 from ..reduction.statistics import real_sum
 
 _FLOAT32 = np.dtype(np.float32)
+_SOME = 1 << 12  # more elements are squared and added up by BLAS
 
 
 def _real(dtype):
@@ -59,6 +61,10 @@ def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
     ):
         flat = self.reshape(-1)
         return np.sqrt(flat.dot(flat)) if flat.size != 1 else np.abs(flat[0])
+    if order == 2 and self.size > _SOME and axes == (self.ndim - 1,) and self.flags.c_contiguous and self.dtype.char in "fd":
+        rows = self.reshape(-1, self.shape[-1])
+        norm = np.sqrt(row_dots(rows, rows))
+        return norm.reshape(*self.shape[:-1], *[1] * keepdim)
     size = np.abs(self)
     if is_narrow(wanted):
         size = size.astype(_FLOAT32)

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..._dispatch.facts import Autocast, Batching, Promotion
 from ..._dispatch.registry import aten, composite, op
-from .._support.elementwise import need_float
+from .._support.blockwise import blockwise
+from .._support.elementwise import at_most, clipped, constant, need_float
 from .._support.flops import per_element
 from .._support.half import in_float32
 
@@ -70,8 +71,13 @@ def mse_loss(self, target, reduction):
     tensor(2.5000)
     """
     need_float("mse_cpu", self)
-    difference = np.asarray(np.subtract(self, target))
-    return reduced(np.multiply(difference, difference, difference), reduction)
+    return reduced(_squares(self, target), reduction)
+
+
+@blockwise
+def _squares(self, target, out=None):
+    difference = np.asarray(np.subtract(self, target, out))
+    return np.multiply(difference, difference, difference)
 
 
 mse_loss.vjp(
@@ -138,15 +144,20 @@ def smooth_l1_loss(self, target, reduction, beta):
     need_float("smooth_l1_cpu", self)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    distance = np.asarray(np.abs(np.subtract(self, target)))
     if beta == 0:
-        return reduced(distance, reduction)
-    # With m the part of the distance below beta, m (d - m / 2) / beta is d² / 2 beta inside and d - beta / 2 outside.
-    inner = np.asarray(np.minimum(distance, beta))
-    np.subtract(distance, inner * 0.5, distance)
+        return reduced(np.asarray(np.abs(np.subtract(self, target))), reduction)
+    return reduced(_bent(self, target, beta, 1 / beta), reduction)
+
+
+@blockwise
+def _bent(self, target, limit, scale, out=None):
+    """d² / 2 up to the limit and the straight line that goes on from there, times a factor."""
+    distance = np.asarray(np.abs(np.subtract(self, target, out), out))
+    # With m the part of the distance below the limit, m (d - m / 2) is d² / 2 inside and (d - limit / 2) limit outside.
+    inner = np.asarray(at_most(distance, limit))
+    np.subtract(distance, np.multiply(inner, constant(0.5, inner.dtype)), distance)
     np.multiply(distance, inner, distance)
-    np.multiply(distance, 1 / beta, distance)
-    return reduced(distance, reduction)
+    return distance if scale == 1 else np.multiply(distance, constant(scale, distance.dtype), distance)
 
 
 smooth_l1_loss.vjp(
@@ -169,7 +180,7 @@ def smooth_l1_loss_backward(grad_output, self, target, reduction, beta):
         np.sign(difference, difference)
         np.multiply(difference, factor, difference)
     else:
-        np.minimum(np.maximum(difference, -beta, out=difference), beta, out=difference)
+        clipped(difference, -beta, beta, difference)
         np.multiply(difference, factor / beta, difference)
     return np.multiply(difference, grad_output, difference)
 
@@ -208,10 +219,7 @@ def huber_loss(self, target, reduction, delta):
     need_float("huber_cpu", self)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    distance = np.asarray(np.abs(np.subtract(self, target)))
-    inner = np.asarray(np.minimum(distance, delta))
-    np.subtract(distance, inner * 0.5, distance)
-    return reduced(np.multiply(distance, inner, distance), reduction)
+    return reduced(_bent(self, target, delta, 1), reduction)
 
 
 huber_loss.vjp(
@@ -229,7 +237,7 @@ huber_loss.vjp(
 @in_float32
 def huber_loss_backward(grad_output, self, target, reduction, delta):
     difference = np.asarray(np.subtract(self, target))
-    np.minimum(np.maximum(difference, -delta, out=difference), delta, out=difference)
+    clipped(difference, -delta, delta, difference)
     np.multiply(difference, mean_factor(difference.size, reduction), difference)
     return np.multiply(difference, grad_output, difference)
 

@@ -131,13 +131,16 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         if training:
             mean[part] = _sums(planes[:, part])
             mean[part] /= kind.type(count)
-        normal = np.subtract(planes[:, part], mean[part, None])
-        if training:
+            normal = np.subtract(planes[:, part], mean[part, None])
             variance[part] = _dots(normal, normal)
             variance[part] /= kind.type(count)
         scale = _inverse(variance[part], eps).astype(kind, copy=False)
         factor = (scale if weight is None else scale * weight[part])[:, None]
-        if bias is None:
+        if not training:  # one product and one sum, as torch has it
+            scaled = np.multiply(planes[:, part], factor, result[:, part])
+            shift = -mean[part, None] * factor
+            np.add(scaled, shift if bias is None else shift + bias[part, None], scaled)
+        elif bias is None:
             np.multiply(normal, factor, result[:, part])
         else:
             np.multiply(normal, factor, normal)

@@ -10,8 +10,9 @@ from ..._core import dtype as dt
 from ..._dispatch.errors import no_order
 from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
+from .._support.blockwise import blockwise
 from .._support.common import like_first, scalar_name
-from .._support.elementwise import clipped, constant, need_float, need_real, where_true
+from .._support.elementwise import at_least, at_most, chosen, clipped, constant, need_float, need_real, where_true
 from .._support.flops import per_element
 from .._support.half import in_float32
 from ..random.uniform_normal import source_of
@@ -169,15 +170,15 @@ _declare_inplace(
 
 
 @op("hardsigmoid(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(2))
-@in_float32
-def hardsigmoid(self):
+@blockwise
+def hardsigmoid(self, out=None):
     """A sigmoid of straight pieces: `relu6(x + 3) / 6`.
 
     >>> F.hardsigmoid(torch.tensor([-4.0, 0.0, 4.0]))
     tensor([0.0000, 0.5000, 1.0000])
     """
     need_float("hardsigmoid_cpu", self)
-    result = np.asarray(np.add(self, constant(3, self.dtype)))
+    result = np.asarray(np.add(self, constant(3, self.dtype), out))
     clipped(result, 0, 6, result)
     return np.divide(result, constant(6, self.dtype), result)
 
@@ -195,15 +196,15 @@ hardsigmoid_backward.vjp(grad_output=lambda g, self: aten.hardsigmoid_backward(g
 
 
 @op("hardswish(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(3))
-@in_float32
-def hardswish(self):
+@blockwise
+def hardswish(self, out=None):
     """`x * hardsigmoid(x)`.
 
     >>> F.hardswish(torch.tensor([-4.0, 1.0, 4.0]))
     tensor([-0.0000, 0.6667, 4.0000])
     """
     need_float("hardswish_cpu", self)
-    result = np.asarray(np.add(self, constant(3, self.dtype)))
+    result = np.asarray(np.add(self, constant(3, self.dtype), out))
     clipped(result, 0, 6, result)
     np.multiply(result, self, result)
     return np.divide(result, constant(6, self.dtype), result)
@@ -213,10 +214,12 @@ hardswish.vjp(self=lambda g, self: aten.hardswish_backward(g, self))
 
 
 @op("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first)
-@in_float32
-def hardswish_backward(grad_output, self):
-    slope = np.where(self <= -3, 0, np.where(self < 3, self / 3 + 0.5, 1)).astype(self.dtype, copy=False)
-    return np.multiply(grad_output, slope)
+@blockwise
+def hardswish_backward(grad_output, self, out=None):
+    kind = self.dtype
+    slope = np.asarray(np.add(np.divide(self, constant(3, kind)), constant(0.5, kind), out))
+    slope = chosen(self < 3, slope, constant(1, kind), out)
+    return np.multiply(grad_output, chosen(self <= -3, constant(0, kind), slope, out), out)
 
 
 hardswish_backward.vjp(
@@ -231,18 +234,24 @@ hardswish_backward.vjp(
     batching=Batching.POINTWISE,
     flops=per_element(1),
 )
-@in_float32
-def leaky_relu(self, negative_slope):
+@blockwise
+def leaky_relu(self, negative_slope, out=None):
     """Linear above 0, with a small slope below.
 
     >>> F.leaky_relu(torch.tensor([-1.0, 1.0]))
     tensor([-0.0100,  1.0000])
     """
     need_float("leaky_relu_cpu", self)
-    zero = constant(0, self.dtype)
-    result = np.asarray(np.minimum(self, zero))
-    np.multiply(result, constant(negative_slope, self.dtype), result)
-    return np.add(result, np.maximum(self, zero), result)
+    slope = constant(negative_slope, self.dtype)
+    if 0 < slope <= 1:
+        return np.maximum(self, np.multiply(self, slope, out), out=out)
+    return _bent(self, slope, out)
+
+
+def _bent(self, slope, out=None):
+    """Linear above 0, with another slope, or another one for each element, below."""
+    below = np.multiply(at_most(self, 0), slope, out)
+    return np.add(below, at_least(self, 0), out)
 
 
 leaky_relu.vjp(self=lambda g, self, negative_slope: aten.leaky_relu_backward(g, self, negative_slope, False))
@@ -260,7 +269,6 @@ _declare_inplace(
     samples=lambda make: [(make(3, 4), make(3, 4), 0.1, False)],
     flops=per_element(2),
 )
-@in_float32
 def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
     if self_is_result and negative_slope < 0:
         raise RuntimeError(
@@ -269,13 +277,12 @@ def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
             "please call out-of-place version instead. File an issue at https://github.com/pytorch/pytorch if you do "
             "require supporting in-place leakRelu backward calculation with negative slope"
         )
-    return _two_slopes(self > 0, grad_output, grad_output * constant(negative_slope, grad_output.dtype))
+    return _leaky_gradient(grad_output, self, negative_slope)
 
 
-def _two_slopes(positive, above, below):
-    """`above` where positive and `below` elsewhere."""
-    slopes = where_true(positive, above)
-    return np.add(slopes, where_true(~positive, below), slopes)
+@blockwise
+def _leaky_gradient(grad_output, self, negative_slope, out=None):
+    return chosen(self > 0, grad_output, grad_output * constant(negative_slope, grad_output.dtype), out)
 
 
 leaky_relu_backward.vjp(
@@ -294,20 +301,18 @@ leaky_relu_backward.vjp(
     batching=Batching.POINTWISE,
     flops=per_element(2),
 )
-@in_float32
-def elu(self, alpha, scale, input_scale):
+@blockwise
+def elu(self, alpha, scale, input_scale, out=None):
     """Linear above 0, an exponential that flattens at `-alpha` below.
 
     >>> F.elu(torch.tensor([-1.0, 1.0]))
     tensor([-0.6321,  1.0000])
     """
     need_float("elu_cpu", self)
-    zero = constant(0, self.dtype)
-    result = np.asarray(np.minimum(self, zero))
-    np.multiply(result, constant(input_scale, self.dtype), result)
+    result = np.asarray(np.multiply(at_most(self, 0), constant(input_scale, self.dtype), out))
     np.expm1(result, result)
     np.multiply(result, constant(alpha * scale, self.dtype), result)
-    positive = np.asarray(np.maximum(self, zero))
+    positive = np.asarray(at_least(self, 0))
     if scale != 1:
         positive *= constant(scale, self.dtype)
     return np.add(result, positive, result)
@@ -332,7 +337,7 @@ _declare_inplace(
 @in_float32
 def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
     x, kind = self_or_result, grad_output.dtype
-    below = np.asarray(np.minimum(x, constant(0, kind)))
+    below = np.asarray(at_most(x, 0))
     if is_result:
         if alpha < 0:
             raise RuntimeError(
@@ -346,7 +351,7 @@ def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_resu
         np.exp(below, below)
         np.multiply(below, constant(input_scale * alpha * scale, kind), below)
     np.multiply(below, grad_output, below)
-    return _two_slopes(~(x <= 0), grad_output if scale == 1 else grad_output * constant(scale, kind), below)
+    return chosen(~(x <= 0), grad_output if scale == 1 else grad_output * constant(scale, kind), below)
 
 
 def _elu_second(g, grad_output, alpha, scale, input_scale, is_result, self_or_result):
@@ -383,8 +388,8 @@ composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.elu_(self, *
     flops=per_element(2),
     out=False,
 )
-@in_float32
-def celu(self, alpha):
+@blockwise
+def celu(self, alpha, out=None):
     """Linear above 0, an exponential that flattens at `-alpha` below.
 
     >>> F.celu(torch.tensor([-1.0, 1.0]))
@@ -393,12 +398,10 @@ def celu(self, alpha):
     need_float("elu_cpu", self)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    zero = constant(0, self.dtype)
-    result = np.asarray(np.minimum(self, zero))
-    np.divide(result, constant(alpha, self.dtype), result)
+    result = np.asarray(np.divide(at_most(self, 0), constant(alpha, self.dtype), out))
     np.expm1(result, result)
     np.multiply(result, constant(alpha, self.dtype), result)
-    return np.add(result, np.maximum(self, zero), result)
+    return np.add(result, at_least(self, 0), result)
 
 
 celu.vjp(self=lambda g, alpha, self: aten.elu_backward(g, alpha, 1, 1.0 / alpha, False, self))
@@ -416,10 +419,7 @@ _declare_inplace(
 @in_float32
 def prelu_kernel(self, weight):
     need_real("prelu_cpu", self)
-    zero = constant(0, self.dtype)
-    result = np.asarray(np.minimum(self, zero))
-    np.multiply(result, weight, result)
-    return np.add(result, np.maximum(self, zero), result)
+    return _bent(self, weight)
 
 
 @prelu_kernel.vjp
@@ -435,7 +435,7 @@ def _(g, self, weight):
 @in_float32
 def prelu_kernel_backward(grad_output, self, weight):
     positive = self > 0
-    return _two_slopes(positive, grad_output, weight * grad_output), where_true(~positive, self * grad_output)
+    return chosen(positive, grad_output, weight * grad_output), where_true(~positive, self * grad_output)
 
 
 @prelu_kernel_backward.vjp
