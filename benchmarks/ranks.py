@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
+from peak_memory import peak_mb
 from synthetic_job import MS, Faults, SyntheticJob
 
 from mindtorch_v2.profiler import load, ranks
@@ -148,25 +149,25 @@ def digests(args: argparse.Namespace) -> int:
 
 def _merge_cost(blocks: list[bytes], page: Path | None, most_s: float, most_mb: float, with_answers: bool = False) -> int:
     """Merge digests and tell the cost; whether it is above what it may be. with_answers: their time counts as well."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_mb()
     begin = time.process_time()
     job = ranks.merge(blocks)
     merged = time.process_time()
     answers = ranks.JobAnswers(job)
     text = answers.to_json()
     done = time.process_time()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = peak_mb()
     print(
         f"merge of {len(blocks)}: {merged - begin:.2f} s CPU; answers with clocks: {done - merged:.2f} s "
         f"(at most {most_s:g}{' together' if with_answers else ' for the merge'}); "
-        f"peak of the process {peak / 1024:.0f} MB (at most {most_mb:g}; before {before / 1024:.0f}); "
+        f"peak of the process {peak:.0f} MB (at most {most_mb:g}; before {before:.0f}); "
         f"{len(job.messages)} communications; JSON {len(text)} characters"
     )
     if page is not None:
         export(answers, page)
         print(f"page: {page.stat().st_size / 1e6:.2f} MB (at most 2)")
     print(*answers.text().splitlines()[:4], sep="\n")
-    return int((done if with_answers else merged) - begin > most_s or peak / 1024 > most_mb)
+    return int((done if with_answers else merged) - begin > most_s or peak > most_mb)
 
 
 def engines(args: argparse.Namespace) -> int:
@@ -273,7 +274,7 @@ def beside(args: argparse.Namespace) -> int:
     else:
         found = _hta_answers(args.folder)
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]  # HTA starts processes
-    peak = max(each.ru_maxrss for each in used) / 1024
+    peak = max(peak_mb(), used[1].ru_maxrss / 1024)
     spent = sum(each.ru_utime + each.ru_stime for each in used)
     count = len(list(Path(args.folder).iterdir()))
     print(f"{count} ranks: {spent / count:.2f} s CPU a rank with imports, peak {peak:.0f} MB; {found}")

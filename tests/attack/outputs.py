@@ -8,7 +8,6 @@ import io
 import os
 import pickle
 import random
-import resource
 import shutil
 import stat
 import sys
@@ -33,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 from file_names import possible
 from hostile_profile import NAMES, Elements, hostile_store, unprintable
+from peak_memory import peak_mb
 
 COMMANDS = (
     ["table", "-n", "-1"],
@@ -242,7 +242,7 @@ def long_names(size: int) -> str:
                 begun = time.process_time()
                 writers.get(format)(store, os.path.join(folder, "out"))
                 slowest = max(slowest, (format, time.process_time() - begun), key=lambda entry: entry[1])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    peak = peak_mb()
     assert slowest[1] < 5 + size / 3 and peak < 500 + 40 * size, (slowest, peak)
     return (
         f"names of {100_000 * size:,} characters, {1000 * size:,} names: at most {slowest[1]:.1f} s of CPU ({slowest[0]}), "
