@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from . import numpy_buffer
 from .blas import get_num_threads, one_blas_thread
 
 Task = Callable[[int], None]
@@ -127,6 +128,7 @@ class _Pool:
     def _work(self, ended: _thread.LockType) -> None:
         _inside.value = True
         np.seterr(all="ignore")  # as the calling thread, where floating-point errors are silent
+        numpy_buffer.shorten()
         regions = self._regions
         try:
             while (region := regions.get()) is not None:

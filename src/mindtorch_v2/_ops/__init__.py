@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import ModuleType
 
+from .._core import numpy_buffer
 from .._dispatch import dispatcher, out_arguments  # ops become callable as they are declared
 from .._dispatch.overload_api import HigherOrderOperator, OpOverload, OpOverloadPacket, ops  # torch._ops has them
 from . import (
@@ -52,3 +53,4 @@ def families() -> Iterator[ModuleType]:
 
 
 float_errors.install()
+numpy_buffer.install()

@@ -122,8 +122,7 @@ def _choose(mask: np.ndarray, first: np.ndarray, second: np.ndarray, out: np.nda
 
 def _bits(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Integers as wide as a dtype, with all their bits set where the mask is true."""
-    bits = np.asarray(mask.view(np.int8).astype(_BITS[dtype.itemsize]))
-    return np.negative(bits, bits)
+    return np.asarray(np.negative(mask.view(np.int8)).astype(_BITS[dtype.itemsize]))
 
 
 def _chosen_by_branches(mask: np.ndarray, first: np.ndarray, second: np.ndarray, out: np.ndarray | None) -> np.ndarray:

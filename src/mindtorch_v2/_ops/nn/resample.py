@@ -207,14 +207,33 @@ def _resized(array: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
     return total
 
 
-def _spread(grad: np.ndarray, axis: int, taps: Taps, size: int) -> np.ndarray:
+@lru_cache(maxsize=256)
+def _transposed(mode: str, size: int, out: int, align_corners: bool, scale: float | None) -> tuple[Taps, np.ndarray]:
+    """The taps of the transpose, from which an input's gradient comes, and the inputs that have none.
+
+    All inputs get as many taps as the one that has most: the last one of the others counts several times, with a share of its
+    weight each. A weight of 0 would make nan of an infinite gradient.
+    """
+    taps = _taps(mode, size, out, align_corners, scale)
+    inputs = np.concatenate([at for at, _ in taps])
+    weights = np.concatenate([np.ones(out) if weight is None else weight for _, weight in taps])
+    order = np.argsort(inputs, kind="stable")
+    counts = np.bincount(inputs, minlength=size)
+    last = np.cumsum(counts) - 1
+    found = []
+    most = int(counts.max())
+    for number in range(most):
+        at = order[np.clip(last - counts + 1 + number, 0, np.maximum(last, 0))]
+        found.append((at % out, weights[at] / np.where(number < counts - 1, 1, most - counts + 1)))
+    return tuple(found), np.flatnonzero(counts == 0)
+
+
+def _spread(grad: np.ndarray, axis: int, transposed: tuple[Taps, np.ndarray]) -> np.ndarray:
     """The transpose of `_resized`: every output element's gradient is added to its inputs."""
-    grad_input = np.zeros((*grad.shape[:axis], size, *grad.shape[axis + 1 :]), grad.dtype)
-    lead = (slice(None),) * axis
-    for at, weight in taps:
-        part = grad if weight is None else grad * _along(weight, axis, grad)
-        starts = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])
-        grad_input[(*lead, at[starts])] += np.add.reduceat(part, starts, axis)
+    taps, untouched = transposed
+    grad_input = _resized(grad, axis, taps)
+    if untouched.size:
+        grad_input[(*(slice(None),) * axis, untouched)] = 0
     return grad_input
 
 
@@ -324,7 +343,7 @@ def _upsample_grad(mode, grad_output, output_size, input_size, align_corners, sc
         setting = mode, size, out, align_corners, scale
         times = _repeats(*setting)
         if times != 1:
-            grad = _gathered(grad, axis, times) if times else _spread(grad, axis, _taps(*setting), size)
+            grad = _gathered(grad, axis, times) if times else _spread(grad, axis, _transposed(*setting))
     return grad_output.copy() if grad is grad_output else grad
 
 

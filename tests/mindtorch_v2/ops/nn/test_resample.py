@@ -190,3 +190,29 @@ def test_a_size_that_stays_gives_memory_of_its_own():
     grad = torch.ones(1, 1, 2, 2)
     torch.ops.aten.upsample_nearest2d_backward(grad, [2, 2], [1, 1, 2, 2]).zero_()
     assert image.sum() == grad.sum() == 4
+
+
+_MODES = [("nearest", {}), ("nearest-exact", {})] + [
+    (mode, options) for mode in ("bilinear", "bicubic") for options in ({}, {"align_corners": True}, {"antialias": True})
+]
+
+
+@pytest.mark.parametrize(("mode", "options"), _MODES)
+@pytest.mark.parametrize("size", [(4, 5), (9, 13), (2, 3), (7, 2), (1, 1)])
+def test_the_gradient_is_the_transpose(mode, options, size):
+    image = torch.randn(2, 3, 4, 5, dtype=torch.float64, requires_grad=True)
+    resized = F.interpolate(image, size=size, mode=mode, **options)
+    grad = torch.randn(*resized.shape, dtype=torch.float64)
+    resized.backward(grad)
+    assert (resized * grad).sum().item() == pytest.approx((image * image.grad).sum().item(), rel=1e-9, abs=1e-9)
+
+
+def test_an_infinite_gradient_stays_with_its_inputs():
+    image = torch.zeros(1, 1, 6, 6, requires_grad=True)
+    resized = F.interpolate(image, size=(9, 3), mode="bilinear")
+    grad = torch.ones(1, 1, 9, 3)
+    grad[0, 0, 0, 0] = torch.inf
+    resized.backward(grad)
+    infinite = image.grad.isinf()
+    assert infinite.sum().item() == 2 and not image.grad.isnan().any()
+    assert infinite[0, 0, 0, :2].all()
