@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .half_precision import cast, fill
 from .memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
 from .single_pass import LARGE, copy_into
 from .strides import is_dense, memory_of
@@ -96,9 +97,11 @@ def on_the_way(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
 def dense_cast(array: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
     """A copy in another dtype that keeps the order of dims; what does not fit is cast as in C."""
     if array.size < LARGE and (array.flags.c_contiguous or 0 not in array.strides) and 1 not in array.shape:
-        return on_the_way(array, np_dtype).astype(np_dtype, order="K")
+        return cast(on_the_way(array, np_dtype), np_dtype)
     converted = dense_like(array, np_dtype)
-    copy_into(converted, on_the_way(array, np_dtype), "unsafe")
+    source = on_the_way(array, np_dtype)
+    if not fill(converted, source):
+        copy_into(converted, source, "unsafe")
     return converted
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.code_cache import compiled
 from .._core.device import device as Device
+from .._core.half_precision import is_half, rounded_once
 from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, META, NPU, PYTHON, SPARSE, key_names
 from .._core.layout import (
     like_image,
@@ -125,14 +126,13 @@ def execute_eager(op: OpSpec, args: tuple[Any, ...], keys: int) -> Any:
 def _rounded_once(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> np.ndarray | None:
     """The result where a number stands beside half precision, computed in float32 so that it keeps its digits; else None."""
     kind = arrays[0].dtype
-    if kind.itemsize != 2 or kind.kind not in "fV":
+    if not is_half(kind):
         return None
     beside = args[:2] if op.promote is Promotion.FLOAT else args[1:2]  # a product with it as the first rounds it, in torch, too
     if all(isinstance(arg, Tensor) and (arg._array.ndim or arg._array.dtype is kind) for arg in beside):
         return None
-    wide = [arg._array.astype(np.float32) if isinstance(arg, Tensor) else float(arg) for arg in args[:2]]
-    rounded: np.ndarray = op.kernel(*wide).astype(kind)
-    return rounded
+    wide = [arg._array if isinstance(arg, Tensor) else np.array(arg, np.float32) for arg in args[:2]]
+    return rounded_once(op.kernel, *wide, kind=kind)
 
 
 def wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.half_precision import MANY
 from .._core.keys import AUTOGRAD, PYTHON
 from .facts import Batching, Layout, Overlap, Promotion
 from .overloads import varargs
@@ -249,8 +250,9 @@ def _kernel_body(
     if schema.mutates:
         _in_place_result(text, op, ident, values, call)
         return
-    if op.shared_from:
-        call = f"({call} if {values[0]}.size < {op.shared_from} else elementwise(_kernel, {given}))"
+    few, large = _large_call(op, given)
+    if few:
+        call = f"({call} if {values[0]}.size < {few} else {large})"
     if not schema.returns or not schema.returns[0].startswith("Tensor"):
         text.add(f"return {call}")
         return
@@ -480,6 +482,13 @@ def _refuse_overlap(text: _Text, op: OpSpec, target: str, source: str) -> None:
         )
 
 
+def _large_call(op: OpSpec, given: str) -> tuple[int, str]:
+    """From so many elements on, 0 for never, the kernel of an op is called in another way, and this call."""
+    if op.half_in_float32:
+        return MANY, f"large_elementwise(_kernel, {op.half_in_float32!r}, {op.shared_from}, {given})"
+    return op.shared_from, f"elementwise(_kernel, {given})"
+
+
 def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], call: str) -> None:
     target = op.schema.arguments[0].python_name
     # The next version is computed before anything is written: that of an inference tensor may refuse to grow. It is counted
@@ -489,14 +498,14 @@ def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], cal
         text.add(call)
     elif op.takes_out:
         text.begin(f"if _x0 is {target}._array:" if op.promoted else "if True:")
-        large = op.inplace_of.shared_from
-        if large:
-            text.begin(f"if {values[0]}.size >= {large}:")
-            text.add(f"elementwise({call.replace('(', ', ', 1)[:-1]}, out={values[0]})")
+        few, large = _large_call(op.inplace_of, f"{', '.join(values)}, out={values[0]}")
+        if few:
+            text.begin(f"if {values[0]}.size >= {few}:")
+            text.add(large)
             text.end()
             text.begin("else:")
         text.add(f"{call[:-1]}, out={values[0]})")
-        if large:
+        if few:
             text.end()
         text.end()
         if op.promoted:

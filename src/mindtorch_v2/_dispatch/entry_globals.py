@@ -19,6 +19,7 @@ from numpy import asarray, ascontiguousarray, ndarray
 
 from .._core import dtype as _dtype
 from .._core import tensor as _tensor
+from .._core.half_precision import large_elementwise
 from .._core.layout import like_image, like_volume, turned
 from .._core.single_pass import elementwise
 from .._core.storage import allocation
@@ -181,6 +182,7 @@ __all__ = [
     "inf",
     "install",
     "keys_of",
+    "large_elementwise",
     "like_image",
     "like_volume",
     "listed_keys",

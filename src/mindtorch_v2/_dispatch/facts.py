@@ -179,6 +179,9 @@ class Facts(TypedDict, total=False):
     recorded_form_in_place: Kernel
     # From so many elements on threads share the work, which is done element by element in one pass; 0 where they never do.
     shared_from: int
+    # Large arrays of half precision are computed in float32, in blocks, and rounded once: "V" for bfloat16 alone, "fV" for
+    # float16, too.
+    half_in_float32: str
     # The result shares the first argument's memory without being a view of it.
     shares_memory: bool
     # `__torch_dispatch__` of a subclass sees the op, although it is written as Tensor code.

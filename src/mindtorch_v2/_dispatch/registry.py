@@ -54,6 +54,7 @@ class OpSpec:
         "flops",
         "forward",
         "generator_after_size",
+        "half_in_float32",
         "handwritten",
         "home",
         "host_made",
@@ -134,6 +135,7 @@ class OpSpec:
     recorded_form_in_place: Kernel | None
     refuses_integer_results: bool
     shared_from: int
+    half_in_float32: str
     shares_memory: bool
     stops_at_integers: bool
     reshapes: bool
@@ -359,6 +361,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
         lambda spec: None,
     ),
     "shared_from": lambda spec: LARGE if getattr(spec.kernel, "nout", 0) == 1 else 0,
+    "half_in_float32": lambda spec: "",
     "aliases": lambda spec: (),
     "deprecated": lambda spec: (),
     "doc": _default_doc,

@@ -8,21 +8,16 @@ from typing import Any
 
 import numpy as np
 
-_F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
-
-
-def is_half(kind: np.dtype[Any]) -> bool:
-    """float16 or bfloat16, the only two types of two bytes with a fraction."""
-    return kind.itemsize == 2 and kind.kind in "fV"
+from ..._core.half_precision import F16, F32, cast, is_half
 
 
 def is_narrow(kind: np.dtype[Any]) -> bool:
     """Whether sums of a float type are made in float32: half precision, and the types of one byte."""
-    return kind.kind == "V" or kind == _F16
+    return kind.kind == "V" or kind == F16
 
 
 def _widened(value: Any) -> Any:
-    return value.astype(_F32) if isinstance(value, np.ndarray) and is_half(value.dtype) else value
+    return cast(value, F32) if isinstance(value, np.ndarray) and is_half(value.dtype) else value
 
 
 def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,8 +33,8 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
         kind = first.dtype
         result = kernel(_widened(first), *map(_widened, rest))
         if result.__class__ is tuple:
-            return tuple(part.astype(kind) if part.dtype == _F32 else part for part in result)
-        return result.astype(kind) if result.dtype.kind != "c" else result
+            return tuple(cast(part, kind) if part.dtype == F32 else part for part in result)
+        return cast(result, kind) if result.dtype.kind != "c" else result
 
     return run
 
@@ -47,5 +42,5 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
 def rounded_once(compute: Callable[..., Any], out: Any, first: Any, *rest: Any) -> Any:
     """What `compute` gives for arrays of half precision, widened, in the dtype of the first: products inside of it and the
     numbers that it takes keep their digits until the end."""
-    result = compute(_widened(first), *map(_widened, rest)).astype(first.dtype)
+    result = cast(compute(_widened(first), *map(_widened, rest)), first.dtype)
     return result if out is None else np.positive(result, out)  # which broadcasts no target, as copyto would

@@ -117,6 +117,7 @@ def _half_sum(combine, self, other, alpha, out):
 @op(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     shared_from=LARGE,
+    half_in_float32="fV",
     deprecated=("self alpha other",),
     promote=Promotion.SAME,
     inplace=True,
@@ -153,6 +154,7 @@ def _no_bool_difference(self, error):
 @op(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     shared_from=LARGE,
+    half_in_float32="fV",
     deprecated=("self alpha other",),
     promote=Promotion.NUMBER,
     inplace=True,
@@ -229,6 +231,7 @@ neg.vjp(self=lambda g: -g)
 mul = op(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     np.multiply,
+    half_in_float32="fV",
     promote=Promotion.SAME,
     inplace=True,
     flops=count,
@@ -254,6 +257,7 @@ def _quotient_grad(g, self, other):
 div = op(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
     np.divide,
+    half_in_float32="fV",
     promote=Promotion.FLOAT,
     inplace=True,
     flops=count,

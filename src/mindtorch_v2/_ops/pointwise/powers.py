@@ -28,6 +28,7 @@ def _sqrt_grad(g, result):
 sqrt = op(
     "sqrt(Tensor self) -> Tensor",
     np.sqrt,
+    half_in_float32="fV",
     promote=Promotion.FLOAT,
     inplace=True,
     flops=count,

@@ -55,6 +55,7 @@ for _name, _ufunc in (("ceil", np.ceil), ("floor", np.floor), ("trunc", np.trunc
     op(
         f"{_name}(Tensor self) -> Tensor",
         _no_bool(_name, _ufunc),
+        half_in_float32="fV",
         promote=Promotion.SAME,
         inplace=True,
         flops=count,
@@ -75,7 +76,14 @@ composite(
 composite("fix_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.trunc_(self))
 
 
-@op("round(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True, flops=count, aliases=("special_round",))
+@op(
+    "round(Tensor self) -> Tensor",
+    half_in_float32="fV",
+    promote=Promotion.SAME,
+    inplace=True,
+    flops=count,
+    aliases=("special_round",),
+)
 def round_(self, out=None):
     """Rounds to the nearest integer, halves to the even one, or to `decimals` places.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core import parallel
+from ..._core.half_precision import MANY, cast, is_half
 from ..._core.layout import on_the_way
 from ..._core.single_pass import reduced
 from ..._core.threads import threads
@@ -151,6 +152,8 @@ def add_up(array, axes, keepdim, dtype):
     if wanted is _BOOL and array.dtype.kind == "W":  # complex32: its conversion to bools would lose the imaginary parts
         array = array.astype(np.complex64)
     array = _real(array, wanted)
+    if array.dtype is wanted and array.size >= MANY and is_half(wanted):
+        return np.asarray(_add_float32(cast(array, _FLOAT32), axes, keepdim)).astype(wanted)
     if wanted.kind == "V":  # extension floats are summed in float32: in their own precision long sums stop growing
         return np.asarray(reduced(_add_reduce, array, axes, _FLOAT32, keepdim)).astype(wanted)
     if wanted is _BOOL:
@@ -268,6 +271,8 @@ def _mean(self, axes, keepdim, dtype, count):
         return _average(_add_float32(self, axes, keepdim), count)
     wanted = mean_dtype(self, dtype)
     self = _real(self, wanted)
+    if self.dtype is wanted and self.size >= MANY and is_half(wanted):
+        return np.asarray(_average(_add_float32(cast(self, _FLOAT32), axes, keepdim), count)).astype(wanted)
     if is_narrow(wanted):
         return np.asarray(_average(reduced(_add_reduce, self, axes, _FLOAT32, keepdim), count)).astype(wanted)
     return _average(reduced(_add_reduce, self, axes, wanted, keepdim), count)

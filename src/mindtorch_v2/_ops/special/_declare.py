@@ -11,6 +11,8 @@ from .._support.common import scalar_name
 
 def unary(name, kernel, grad, **options):
     """Declare a function of one tensor that turns integers into floats, and its in-place form."""
+    if isinstance(kernel, np.ufunc):
+        options.setdefault("half_in_float32", "V")  # NumPy's own loops for float16 are fast, those for bfloat16 are not
     made = op(
         f"{name}(Tensor self) -> Tensor", kernel, promote=Promotion.FLOAT, inplace=not name.startswith("special_"), **options
     )
