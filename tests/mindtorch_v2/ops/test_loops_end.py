@@ -35,6 +35,7 @@ WHY_IT_ENDS = {
     "_ops/linalg/products.py einsum": "operands",
     "_ops/nn/resample.py _byte_taps": "bits, of which there is a largest number",
     "_ops/random/integers.py _shuffled": "chains of swaps, each of which ends",
+    "_ops/reduction/reduce.py _products_of_rows": "factors, which each turn halves",
     "_ops/sparse/kernels.py _merged": "places, of which each turn merges some",
     "nn/modules/module.py _attach_to_last_node": "levels of nesting",
     "nn/parallel/_reducer.py _mark": "buckets",

@@ -127,6 +127,10 @@ CASES = {
     ],
     "sums of many millions along dims": lambda: [x.sum(dim) for x in [torch.randn(2900, 2900)] for dim in (0, 1)],
     "sums along dims": lambda: [x.sum(dims) for x in [torch.randn(40, 50, 60)] for dims in (0, 1, 2, (0, 1), (0, 2), (1, 2))],
+    "running sums, products and extremes": lambda: [
+        result for x in [torch.randn(700, 501)] for result in (x.cumsum(1), x.cumprod(1), *x.cummax(1), *x.cummin(0))
+    ],
+    "prod": lambda: [x.prod(dim) for x in [1 + torch.randn(1000, 2500) / 50] for dim in (0, 1)],
     "sum": lambda: [torch.randn(5 << 20).sum()],
     "mm": lambda: _trained(torch.mm, _leaf(401, 305), _leaf(305, 190)),
     "mm of columns": lambda: _trained(torch.mm, _leaf(65, 605), _leaf(605, 501)),

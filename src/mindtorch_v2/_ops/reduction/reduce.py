@@ -325,12 +325,31 @@ mean_dims.vjp(
 # ---------------------------------------------------------------- products
 
 
+_SHORT = 64  # factors that are multiplied one after another
+
+
 def _multiply_up(array, axes, keepdim, dtype):
     wanted = _sum_dtype(array, dtype)
     array = _real(array, wanted)
     if wanted.kind == "V":
         return np.asarray(np.multiply.reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
+    if array.size >= _SOME and wanted.kind == "f" and array.dtype == wanted and array.flags.c_contiguous:
+        if axes is None:
+            return _products_of_rows(array.reshape(1, -1), 1, wanted, None, False).reshape((1,) * array.ndim if keepdim else ())
+        if axes in ((array.ndim - 1,), (-1,)):
+            return reduced(_products_of_rows, array, axes, wanted, keepdim)
     return reduced(np.multiply.reduce, array, axes, wanted, keepdim)
+
+
+def _products_of_rows(array, axes, dtype, out, keepdim):
+    """`np.multiply.reduce` along the last dim, which multiplies one element after another: by halves, until few are left."""
+    while array.shape[-1] > _SHORT:
+        half = array.shape[-1] // 2
+        products = np.multiply(array[..., :half], array[..., half : 2 * half])
+        if array.shape[-1] % 2:
+            products[..., 0] *= array[..., -1]
+        array = products
+    return np.multiply.reduce(array, -1, dtype, out, keepdim)
 
 
 @op(

@@ -17,9 +17,13 @@ from .._support.half import is_narrow
 from .._support.out_rules import computes_in_out, exactly
 from ..creation.copy import converted
 from ..pointwise.arithmetic import conj
+from ._running import accumulate
 
 _INT64 = np.dtype(np.int64)
 _FLOAT32 = np.dtype(np.float32)
+_INT16 = np.dtype(np.int16)
+# Places of many elements are computed as int16, which has so many of them, in less time.
+_MANY, _INT16_PLACES = 1 << 14, 1 << 15
 
 
 def _one_dim(make):
@@ -34,7 +38,7 @@ def _running(ufunc, array, dim, wanted):
     if not array.ndim or not array.size:
         return array.astype(wanted)
     carried = _FLOAT32 if is_narrow(wanted) else wanted
-    scan = ufunc.accumulate(array.astype(carried, copy=False), dim, carried)
+    scan = accumulate(ufunc, array.astype(carried, copy=False), dim, carried)
     return scan if carried is wanted else scan.astype(wanted, copy=False)
 
 
@@ -195,13 +199,15 @@ def _extreme(name, ufunc, *, doc=None):
             return self.copy(), np.zeros(self.shape, np.int64)
         dim = normal_dim(dim, self.ndim)
         need_real(f"{name}_cpu", self)
-        values = ufunc.accumulate(self, dim)
+        values = accumulate(ufunc, self, dim, self.dtype)
         # The latest place where the running extreme was met; nan, once there, is met by every nan.
         met = self == values
         if self.dtype.kind in "fV":
             met |= np.isnan(self)
-        places = np.arange(self.shape[dim]).reshape([-1 if d == dim else 1 for d in range(self.ndim)])
-        return values, np.maximum.accumulate(np.where(met, places, 0), dim)
+        kind = _INT16 if self.shape[dim] <= _INT16_PLACES and self.size >= _MANY else _INT64
+        places = np.arange(self.shape[dim], dtype=kind).reshape([-1 if d == dim else 1 for d in range(self.ndim)])
+        latest = accumulate(np.maximum, np.multiply(met, places), dim, kind)
+        return values, latest.astype(_INT64, copy=False)
 
     kernel.vjp(self=lambda g, self, dim, result1: aten.cummaxmin_backward(g, self, result1, dim))
 

@@ -43,6 +43,34 @@ def _order(array, dim, descending):
     return array.shape[dim] - 1 - keys[backwards].argsort(dim, "stable")[backwards]
 
 
+def _place_of_rank(array, dim, rank):
+    """What `_order` has at a rank of each line, in its dim of size one: the element is found without sorting the others."""
+    n = array.shape[dim]
+    if n < _PARTITION:
+        return np.ascontiguousarray(_order(array, dim, False)[(slice(None),) * dim + (slice(rank, rank + 1),)])
+    lines = np.ascontiguousarray(np.moveaxis(_comparable(array), dim, -1))
+    picked = np.partition(lines, rank, -1)[..., rank : rank + 1]
+    equal = lines == picked
+    if np.count_nonzero(equal) == picked.size:
+        places = equal.argmax(-1)
+    else:
+        places = _place_among_equals(lines, picked, equal, rank)
+    return np.expand_dims(places, dim)
+
+
+def _place_among_equals(lines, picked, equal, rank):
+    """Where each line has its element of a rank, of those that equal it: they keep their order, and NaN is the largest."""
+    lower = lines < picked
+    nan = _is_nan(lines)
+    is_nan = _is_nan(picked)
+    equal |= nan & is_nan
+    lower |= is_nan & ~nan
+    counts = np.count_nonzero(equal, -1).reshape(-1)
+    before = np.count_nonzero(lower, -1).reshape(-1)
+    found = np.flatnonzero(equal)[np.cumsum(counts) - counts + rank - before]
+    return (found % lines.shape[-1]).reshape(lines.shape[:-1])
+
+
 def _no_elements(name, array, dim):
     if array.ndim and array.shape[dim] == 0:
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
@@ -237,8 +265,7 @@ def kthvalue(self, k, dim, keepdim):
     if not self.ndim:
         return self.copy(), np.zeros((), _INT64)
     _need_order("kthvalue_cpu", self)
-    places = _order(self, dim, False)[(slice(None),) * dim + (slice(k - 1, k),)]
-    return _pick(self, np.ascontiguousarray(places), dim, keepdim)
+    return _pick(self, _place_of_rank(self, dim, k - 1), dim, keepdim)
 
 
 kthvalue.vjp(self=_reduced_grad)
@@ -258,12 +285,15 @@ def _is_nan(array):
 
 def _median_place(array, dim, ignore_nan):
     """The position of the (lower) median of each line, its dim of size one."""
-    order = _order(array, dim, False)
     n = array.shape[dim]
     nan = _is_nan(array)
-    count = nan.sum(dim, keepdims=True)
-    # NaNs come last: they are passed over, or the first of them is the median.
-    rank = np.maximum(n - count - 1, 0) // 2 if ignore_nan else np.where(count > 0, n - count, (n - 1) // 2)
+    if not nan.any():
+        return _place_of_rank(array, dim, (n - 1) // 2)
+    if not ignore_nan:  # the first of them is the median
+        place = _place_of_rank(array, dim, (n - 1) // 2)
+        return np.where(nan.any(dim, keepdims=True), nan.argmax(dim, keepdims=True), place)
+    order = _order(array, dim, False)
+    rank = np.maximum(n - nan.sum(dim, keepdims=True) - 1, 0) // 2  # they come last, and are passed over
     return order[positions(rank, dim)]
 
 

@@ -26,6 +26,40 @@ def test_topk_of_long_lines(k, largest, dim):
     assert np.array_equal(np.take_along_axis(array, indices.numpy(), dim), expected)
 
 
+def _lines(kind):
+    rng = np.random.default_rng(0)
+    if kind == "ties":
+        return rng.integers(0, 9, (150, 160)).astype(np.float32)
+    array = rng.standard_normal((150, 160)).astype(np.float32)
+    if kind == "nan":
+        array[rng.random(array.shape) < 0.01] = np.nan
+        array[3] = array[:, 5] = np.nan
+    return (array * 1000).astype(np.int64) if kind == "integers" else array
+
+
+@pytest.mark.parametrize("kind", ["numbers", "ties", "nan", "integers"])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_ranks_of_long_lines(kind, dim):
+    """What is found without sorting is what a stable sort has there, the place included."""
+    array = _lines(kind)
+    order = np.argsort(array, dim, kind="stable")
+    n = array.shape[dim]
+    for x in (torch.from_numpy(array), torch.from_numpy(np.repeat(array, 2, 1))[:, ::2]):
+        for k in (1, 7, 80, n - 1, n):
+            values, places = x.kthvalue(k, dim, True)
+            expected = order.take([k - 1], dim)
+            assert np.array_equal(places.numpy(), expected)
+            assert np.array_equal(values.numpy(), np.take_along_axis(array, expected, dim), equal_nan=kind != "integers")
+        nan = np.isnan(array)
+        count = nan.sum(dim, keepdims=True)
+        for name, rank in (
+            ("median", np.where(count > 0, n - count, (n - 1) // 2)),
+            ("nanmedian", np.maximum(n - count - 1, 0) // 2),
+        ):
+            values, places = getattr(x, name)(dim, True)
+            assert np.array_equal(places.numpy(), np.take_along_axis(order, rank, dim))
+
+
 def test_sorting_is_stable_both_ways():
     x = torch.tensor([1, 0, 1, 0] * 20)
     assert x.sort().indices.tolist() == [*range(1, 80, 2), *range(0, 80, 2)]
