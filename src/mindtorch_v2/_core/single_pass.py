@@ -36,6 +36,8 @@ def elementwise(kernel: Callable[..., Any], *operands: Any, out: np.ndarray | No
     arrays = [a for a in (*operands, out) if a.__class__ is np.ndarray and a.ndim]
     if not parallel.is_shared() or not all(a.flags.c_contiguous for a in arrays):
         return kernel(*operands, **given)
+    if out is not None and any(a is not out and np.may_share_memory(a, out) for a in arrays):
+        return kernel(*operands, **given)  # a block would read what another one has written
     shape = arrays[0].shape
     if all(a.shape == shape for a in arrays):
         length = arrays[0].size

@@ -70,6 +70,14 @@ def test_elementwise_writes_where_it_is_told(split):
     assert len(split) == 3
 
 
+def test_what_is_read_is_not_written_by_another_block(split):
+    array = np.arange(128.0)
+    expected = array[1:] + array[:-1]
+    single_pass.elementwise(np.add, array[1:], array[:-1], out=array[1:])
+    np.testing.assert_array_equal(array[1:], expected)
+    assert not split
+
+
 @pytest.mark.parametrize("options", [{}, {"out": _A[:, :3].copy()}])
 def test_shapes_that_do_not_fit_get_the_ufuncs_error(options):
     with pytest.raises(ValueError, match="could not be broadcast|non-broadcastable"):
