@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._io.working_folder import absolute
 from ..recording.python_calls.code_origin import ENTRY, IMPORT_PREFIX, IMPORT_SYSTEM, INSIDE, LIBRARY, classify
 from ..recording.python_calls.stream import WIDTH, Called, CallSegment, OpenFrame
 from ..store import tree as _tree
@@ -168,7 +169,7 @@ class Shortener:
     """Shortens file names as torch does: relative to the folder of sys.path that they are in."""
 
     def __init__(self) -> None:
-        folders = {os.path.abspath(path).rstrip(os.sep) + os.sep for path in [*sys.path, "."]}
+        folders = {whole.rstrip(os.sep) + os.sep for path in [*sys.path, "."] if (whole := absolute(path)) is not None}
         self._folders = sorted(folders, key=len, reverse=True)
         self._known: dict[str, str] = {}
 

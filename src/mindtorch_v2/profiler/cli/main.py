@@ -21,6 +21,7 @@ PACKAGE = "mindtorch_v2"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     _write_any_character()
     misplaced = arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help", "--version")
     if misplaced and any(word in command.names() for word in arguments[1:]):
@@ -88,10 +89,31 @@ def _elsewhere(argument: str) -> str:
     return f"that is an option of `mtprof {'`, `mtprof '.join(owners)}`" if owners else ""
 
 
+def _open_closed_streams() -> None:
+    """Have the null device take the place of closed streams, as cron jobs and daemons may have them (`>&-`).
+
+    It takes their numbers too: the next file that is opened would else be what C code takes for standard output. Commands that
+    read standard input still find that there is none.
+    """
+    if sys.stdin is not None and sys.stdout is not None and sys.stderr is not None:
+        return
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  as long as the process
+
+
 def _write_any_character() -> None:
-    """Let characters that the terminal's encoding lacks be written escaped, instead of ending the command."""
+    """Let characters that the terminal's encoding lacks be written escaped, instead of ending the command.
+
+    Python chooses "surrogateescape" under LC_ALL=C, which knows what to do with file names, and refuses other characters.
+    """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")
 
 

@@ -439,9 +439,10 @@ def test_errors_with_names_of_files(tmp_path):
     assert not unprintable(str(caught.value))
 
 
-def test_a_terminal_without_the_characters(files, monkeypatch):
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])  # Python's choices with a locale, and under LC_ALL=C
+def test_a_terminal_without_the_characters(files, monkeypatch, errors):
     """Characters that the encoding lacks are written escaped."""
     raw = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii", errors=errors))
     assert main(["table", str(files["saved"]), "-n", "-1"]) == 0
     assert b"\\u6f22" in raw.getvalue()

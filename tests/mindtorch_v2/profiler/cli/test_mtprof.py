@@ -372,6 +372,27 @@ def test_run_keeps_arguments_and_exit_code_and_always_writes(tmp_path, word, cod
         assert "run_script.py" not in ended.stderr
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes the streams")
+def test_streams_that_are_closed_are_written_to_in_vain(tmp_path):
+    """As cron jobs and daemons may have them. The script's file has none of their numbers, which C code would print to."""
+    program = (
+        "import mindtorch_v2 as torch\ntorch.ones(2) + 1\nwith open('number', 'w') as file: print(file.fileno(), file=file)\n"
+    )
+    (tmp_path / "script.py").write_text(program)
+
+    def ended(streams, *arguments):
+        shell = ["sh", "-c", f'"$@" {streams}', "sh", sys.executable, "-m", "mindtorch_v2.profiler"]
+        done = subprocess.run([*shell, *arguments], cwd=tmp_path, capture_output=True, timeout=300)
+        return done.returncode, done.stdout, done.stderr
+
+    assert ended("<&- >&- 2>&-", "run", "-o", "out.mtp", "script.py") == (0, b"", b"")
+    assert int((tmp_path / "number").read_text()) > 2
+    assert ended(">&-", "table", "out.mtp") == ended(">&-", "report", "out.mtp") == (0, b"", b"")
+    assert (tmp_path / "out.html").exists()
+    assert ended("2>&-", "table", "none.mtp") == (3, b"", b"")  # what stderr was for is not printed to stdout
+    assert ended("<&-", "table", "-") == (2, b"", b"mtprof table: there is no standard input to read from\n")
+
+
 TORCH_SCRIPT = """
 import torch
 import torch.nn.functional as F

@@ -547,6 +547,27 @@ def script(text):
     )
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a working folder cannot be removed here")
+def test_a_working_folder_that_was_removed(tmp_path):
+    """A job's scratch folder, for one: what does not go there is written."""
+    ended = script(f"""
+        import os, mindtorch_v2 as torch
+        from mindtorch_v2.profiler import profile
+        folder = {str(tmp_path)!r}
+        os.mkdir(folder + "/scratch")
+        os.chdir(folder + "/scratch")
+        with profile(with_stack=True, with_modules=True, profile_memory=True) as prof:
+            torch.ones(2) + 1
+            os.rmdir(folder + "/scratch")
+        prof.export_chrome_trace(folder + "/trace.json")
+        prof.export_html(folder + "/page.html")
+        prof.save(folder + "/saved.mtp")
+        print(len(prof.key_averages(group_by_stack_n=5)) > 0)
+    """)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+    assert sorted(os.listdir(tmp_path)) == ["page.html", "saved.mtp", "trace.json"]
+
+
 @pytest.mark.parametrize("options", ["", "with_stack=True, profile_memory=True, record_shapes=True"])
 def test_a_profile_that_runs_when_the_interpreter_ends(options):
     ended = script(f"""

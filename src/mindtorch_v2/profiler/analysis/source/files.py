@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..._io.working_folder import absolute
 from ...store.store import EventStore
 from .places import FRAMEWORK, parsed
 
@@ -102,9 +103,9 @@ def _path(name: str, folders: tuple[str, ...]) -> str:
     """Where the file is: stacks name files relative to the folder of sys.path that they are in."""
     if os.path.isabs(name) or name.startswith("<"):
         return name
-    for folder in (*folders, *sys.path, os.getcwd()):
-        path = os.path.join(os.path.abspath(folder or os.curdir), name)
-        if os.path.isfile(path):
+    for folder in (*folders, *sys.path, os.curdir):
+        whole = absolute(folder or os.curdir)
+        if whole is not None and os.path.isfile(path := os.path.join(whole, name)):
             return path
     return name
 
