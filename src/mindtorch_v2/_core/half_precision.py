@@ -170,8 +170,10 @@ def _one_value(operand: Any, kind: np.dtype[Any]) -> Any:
 
     1 stays, which kernels know as the factor that changes nothing.
     """
-    if operand.__class__ is np.ndarray or operand is _ONE:
-        return operand if operand is _ONE else operand.astype(F32)
+    if operand is _ONE:
+        return operand
+    if operand.__class__ is np.ndarray:
+        return operand.astype(F32)
     return np.array(operand, kind).astype(F32)
 
 
