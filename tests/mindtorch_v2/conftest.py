@@ -47,6 +47,8 @@ def npu(request: pytest.FixtureRequest) -> Any:
         if build.compiler() is None:
             pytest.skip("no Ascend driver was found, and no C compiler to build its simulator with")
         os.environ["MINDTORCH_NPU_LIBRARY"] = str(request.getfixturevalue("simulator"))
+    if driver._driver is None:
+        driver._reason = None  # of an earlier test of this process, which asked for a device where there was none
     reason = driver.why_unavailable()
     if reason is not None:
         pytest.skip(f"no usable Ascend device: {reason}")
