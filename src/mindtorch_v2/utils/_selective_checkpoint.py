@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from .._core.tensor import Tensor
 from .._dispatch.interception import TorchDispatchMode
-from .._dispatch.overload_api import OpOverload, OpOverloadPacket
+from .._dispatch.overload_api import OpOverload, OpOverloadPacket, ops
+
+# Ops that no policy is asked about: how often they run is not the same when a function is called again.
+SAC_IGNORED_OPS = {ops.aten.detach.default}
 
 
 class CheckpointPolicy(enum.Enum):
@@ -24,12 +28,13 @@ class CheckpointPolicy(enum.Enum):
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told besides the op and its arguments."""
+    """What a policy is told besides the op and its arguments: the op's result. It is asked in the first computation alone."""
 
     __module__ = "mindtorch_v2.utils.checkpoint"
 
-    def __init__(self, *, is_recompute: bool) -> None:
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute
+        self.op_output = op_output
 
 
 Policy = Callable[..., CheckpointPolicy]
@@ -53,8 +58,17 @@ def _versions(value: Any) -> list[int]:
     return [v._version for v in (value if isinstance(value, list | tuple) else (value,)) if isinstance(v, Tensor)]
 
 
+# What there is of a call whose result is computed again, and of one whose result has been given back.
+_COMPUTED_AGAIN, _GIVEN_BACK = object(), object()
+
+_NOT_THE_SAME = (
+    "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that changed "
+    "between forward and backward."
+)
+
+
 class _Keeping(TorchDispatchMode):
-    """The first computation: keeps what the policy says."""
+    """The first computation: keeps what the policy says, by op and the number of its call."""
 
     def __init__(self, policy: Policy, kept: dict[Any, list[Any]]) -> None:
         self.policy = policy
@@ -63,32 +77,47 @@ class _Keeping(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        if _keeps(self.policy(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs)):
-            self.kept.setdefault(func, []).append((_detached(result), _versions(result)))
+        if func not in SAC_IGNORED_OPS:
+            context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
+            keeps = _keeps(self.policy(context, func, *args, **kwargs))
+            self.kept.setdefault(func, []).append((_detached(result), _versions(result)) if keeps else _COMPUTED_AGAIN)
         return result
 
 
 class _Remembering(TorchDispatchMode):
-    """The second computation: gives back what was kept, in the same order."""
+    """The second computation: gives back what was kept of the same call."""
 
-    def __init__(self, policy: Policy, kept: dict[Any, list[Any]], may_change: bool) -> None:
-        self.policy = policy
+    def __init__(self, kept: dict[Any, list[Any]], may_change: bool) -> None:
         self.kept = kept
         self.may_change = may_change
+        self.calls: Counter[Any] = Counter()
+
+    def __enter__(self) -> Any:
+        self.calls.clear()
+        return super().__enter__()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if not _keeps(self.policy(SelectiveCheckpointContext(is_recompute=True), func, *args, **kwargs)):
-            return func(*args, **kwargs)
+        if func in SAC_IGNORED_OPS:
+            return func(*args, **(kwargs or {}))
+        number = self.calls[func]
+        self.calls[func] += 1
         kept = self.kept.get(func)
-        if kept is not None and not kept:
+        if kept is None:
+            raise RuntimeError(f"{func} encountered during backward but not found in storage. {_NOT_THE_SAME}")
+        if number >= len(kept):
+            raise RuntimeError(
+                f"{func} invocation index {number} encountered during backward but not found in storage. {_NOT_THE_SAME}"
+            )
+        found = kept[number]
+        if found is _GIVEN_BACK:
             raise RuntimeError(
                 "Trying to backward an extra time. You are only allowed to backward once on any region computed under "
                 "selective activation checkpoint."
             )
-        if not kept:
-            raise RuntimeError(f"{func} encountered during backward, but not found in storage")
-        result, versions = kept.pop(0)
+        if found is _COMPUTED_AGAIN:
+            return func(*args, **(kwargs or {}))
+        kept[number] = _GIVEN_BACK
+        result, versions = found
         if not self.may_change and versions != _versions(result):
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
         return result
@@ -116,4 +145,4 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     kept: dict[Any, list[Any]] = {}
-    return _Keeping(policy, kept), _Remembering(policy, kept, allow_cache_entry_mutation)
+    return _Keeping(policy, kept), _Remembering(kept, allow_cache_entry_mutation)

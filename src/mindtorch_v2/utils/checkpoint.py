@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -15,17 +16,25 @@ from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, no_grad
 from .._autograd.nodes.saved_hooks import saved_tensors_hooks
 from .._autograd.running import running
+from .._core.cpython import without_signals_at_entry
 from .._core.restoring import Actions, RestoringScope, restoring
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._ops.random.uniform_normal import get_rng_state, set_rng_state
 from ._checkpoint_log import OpLog, difference
-from ._selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+from ._selective_checkpoint import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
+    "SAC_IGNORED_OPS",
     "CheckpointError",
     "CheckpointFunction",
     "CheckpointPolicy",
+    "GraphExecGroup",
     "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
@@ -51,6 +60,29 @@ _EXPLICIT = (
 
 class CheckpointError(RuntimeError):
     """Raised where the second computation does not save what the first one saved."""
+
+
+class GraphExecGroup:
+    """Backward passes inside of one `with GraphExecGroup():` compute a region of `checkpoint(use_reentrant=False)` again once,
+    all together. Each must need other tensors of it. Groups are not nested.
+    """
+
+    _of_thread = threading.local()
+
+    def __enter__(self) -> GraphExecGroup:
+        group = self._get_current_group()
+        if group is not None:
+            raise RuntimeError(f"GraphExecGroup contexts cannot be nested. Already inside group {group}")
+        self._of_thread.group = self
+        return self
+
+    @without_signals_at_entry
+    def __exit__(self, *failure: object) -> None:
+        self._of_thread.group = None
+
+    @classmethod
+    def _get_current_group(cls) -> GraphExecGroup | None:
+        return getattr(cls._of_thread, "group", None)
 
 
 class _Settings:
@@ -292,8 +324,8 @@ class _Frame:
         self.logs = logs
         self.holders: list[weakref.ref[_Holder]] = []
         self.described: list[Any] = []
-        # By pass: what was computed again. It goes with the placeholders.
-        self.recomputed: dict[int, weakref.WeakKeyDictionary[_Holder, Tensor]] = {}
+        # By pass, or group of them: what was computed again. It goes with the placeholders.
+        self.recomputed: dict[int | GraphExecGroup, weakref.WeakKeyDictionary[_Holder, Tensor]] = {}
         # Whether the first computation has ended. It may take gradients of its own before that.
         self.complete = False
 
@@ -304,7 +336,7 @@ class _Frame:
         return holder
 
     def unpack(self, holder: _Holder) -> Tensor:
-        task = running.tasks[-1].id if running.tasks else -1
+        task = GraphExecGroup._get_current_group() or (running.tasks[-1].id if running.tasks else -1)
         if task == -1 or task not in self.recomputed:
             try:
                 self._recompute(task)
@@ -324,7 +356,7 @@ class _Frame:
             del self.recomputed[task]
         return tensor
 
-    def _recompute(self, task: int) -> None:
+    def _recompute(self, task: int | GraphExecGroup) -> None:
         tensors: weakref.WeakKeyDictionary[_Holder, Tensor] = weakref.WeakKeyDictionary()
         described: list[Any] = []
 

@@ -8,8 +8,10 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.utils.checkpoint import (
+    SAC_IGNORED_OPS,
     CheckpointError,
     CheckpointPolicy,
+    GraphExecGroup,
     checkpoint,
     checkpoint_sequential,
     create_selective_checkpoint_contexts,
@@ -160,13 +162,75 @@ def test_what_a_policy_keeps_is_not_computed_again():
 
     def policy(ctx, op, *args, **kwargs):
         seen.append((ctx.is_recompute, str(op)))
+        assert isinstance(ctx.op_output, torch.Tensor)
         return CheckpointPolicy.MUST_SAVE if "tanh" in str(op) else CheckpointPolicy.PREFER_RECOMPUTE
 
     x = x2()
     contexts = lambda: create_selective_checkpoint_contexts(policy)  # noqa: E731
     checkpoint(block, x, use_reentrant=False, context_fn=contexts).sum().backward()
     assert x.grad.tolist() == plain(block)
-    assert {recompute for recompute, _ in seen} == {False, True}
+    assert len(seen) > 1 and not any(recompute for recompute, _ in seen)  # it is not asked again
+
+
+def test_a_policy_is_not_asked_about_detach():
+    """The figures and the list are torch's."""
+    seen = []
+
+    def policy(ctx, op, *args, **kwargs):
+        seen.append(str(op))
+        return CheckpointPolicy.MUST_SAVE
+
+    x = torch.ones(3, requires_grad=True)
+    contexts = lambda: create_selective_checkpoint_contexts(policy)  # noqa: E731
+    checkpoint(lambda x: (x.sin().detach() * x.cos()).sum(), x, use_reentrant=False, context_fn=contexts).backward()
+    assert seen == ["aten.sin.default", "aten.cos.default", "aten.mul.Tensor", "aten.sum.default"]
+    torch.testing.assert_close(x.grad, torch.full((3,), -0.70807338))
+    assert torch.ops.aten.detach.default in SAC_IGNORED_OPS
+
+
+@pytest.mark.parametrize(
+    ("again", "message"),
+    [
+        (
+            lambda x: x.exp().sum(),
+            r"^aten\.exp\.default encountered during backward but not found in storage\. This can happen",
+        ),
+        (lambda x: x.sin().sin().sum(), r"^aten\.sin\.default invocation index 1 encountered during backward but not found"),
+    ],
+)
+def test_another_computation_under_a_policy_is_told(again, message):
+    contexts = lambda: create_selective_checkpoint_contexts([torch.ops.aten.sin.default])  # noqa: E731
+    x = torch.ones(3, requires_grad=True)
+    function = _alternating(lambda x: x.sin().sum(), again)
+    with set_checkpoint_early_stop(False), pytest.raises(RuntimeError, match=message):
+        checkpoint(function, x, use_reentrant=False, context_fn=contexts).backward()
+
+
+@pytest.mark.parametrize(("grouped", "calls"), [(False, 3), (True, 2)])
+def test_backward_passes_of_a_group_compute_a_region_again_once(grouped, calls):
+    counted = []
+
+    def function(x):
+        counted.append(x)
+        return x.sin().exp(), x.cos().exp()
+
+    x = torch.ones(3, requires_grad=True)
+    with set_checkpoint_early_stop(False):
+        first, second = checkpoint(function, x, use_reentrant=False)
+        with GraphExecGroup() if grouped else nullcontext():
+            first.sum().backward()
+            second.sum().backward()
+    assert len(counted) == calls
+    torch.testing.assert_close(x.grad, torch.full((3,), -0.19102585))
+
+
+def test_groups_are_not_nested():
+    with (
+        GraphExecGroup(),
+        pytest.raises(RuntimeError, match="^GraphExecGroup contexts cannot be nested. Already inside group <"),
+    ):
+        GraphExecGroup().__enter__()
+    assert GraphExecGroup._get_current_group() is None
 
 
 def _alternating(first, second):
