@@ -113,7 +113,7 @@ def _bytes_as(name: str) -> Any:
 
 for _name in (
     *("double", "float", "half", "bfloat16", "long", "int", "short", "char", "byte", "bool"),
-    *("complex_float", "complex_double"),
+    *("complex_float", "complex_double", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
 ):
     setattr(UntypedStorage, _name, _bytes_as(_name))
 

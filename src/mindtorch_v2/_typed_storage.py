@@ -310,11 +310,31 @@ class TypedStorage(MemoryObject):
         self._untyped_storage.copy_(source._untyped_storage if isinstance(source, TypedStorage) else source)
         return self
 
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        """The same on another device, which is always the CPU."""
+        _warn_typed_storage_removal()
+        return self._with(self._untyped_storage.to(device=device, non_blocking=non_blocking))
+
     def pin_memory(self, device: Any = None) -> NoReturn:
         """Always refuses: there is no accelerator whose driver locks pages."""
-        if self._untyped_storage.place != "cpu":
-            raise TypeError("cannot pin 'torch.storage.UntypedStorage' only CPU memory can be pinned")
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+        self._untyped_storage.pin_memory(device)
+
+    @classmethod
+    def from_buffer(cls, *args: Any, dtype: dt.dtype | None = None, device: Any = None, **kwargs: Any) -> TypedStorage:
+        """A copy of the elements in a buffer, of the default dtype if none is given: see UntypedStorage.from_buffer."""
+        _warn_typed_storage_removal()
+        place = Device("cpu" if device is None else device)
+        if place.type != "cpu":
+            raise RuntimeError(f"TypedStorage.from_buffer: Not available for device {place.type}")
+        kind = dt.get_default_dtype() if dtype is None else dtype
+        data = UntypedStorage.from_buffer(*args, dtype=kind, **kwargs)
+        return TypedStorage(wrap_storage=data, dtype=kind, _internal=True)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The first elements of a file, mapped: of `torch.FloatStorage` and so on, since the dtype must be known."""
+        _warn_typed_storage_removal()
+        raise RuntimeError("from_file can only be called on derived classes")
 
     def _write_file(self, *args: Any) -> None:
         self._untyped_storage._write_file(*args)
@@ -360,8 +380,10 @@ _DTYPES: dict[str, dt.dtype] = {
     "complex_float": dt.complex64,
     "complex_double": dt.complex128,
 }
+# Storages are converted to these, too, and have no class of their own for them.
+_FLOAT8 = {d.name: d for d in (dt.float8_e4m3fn, dt.float8_e4m3fnuz, dt.float8_e5m2, dt.float8_e5m2fnuz)}
 _INNER: dict[str, Callable[..., Any]] = {
-    **{name: _cast(dtype) for name, dtype in _DTYPES.items()},
+    **{name: _cast(dtype) for name, dtype in (_DTYPES | _FLOAT8).items()},
     "size": TypedStorage._size,
     "nbytes": TypedStorage._nbytes,
     "element_size": TypedStorage._element_size,
@@ -383,7 +405,7 @@ for _name, _inner in _INNER.items():
 
 def bytes_as(untyped: UntypedStorage, name: str) -> TypedStorage:
     """The bytes of a storage, each as a number of the dtype that "float", "long" ... stands for."""
-    dtype = _DTYPES[name]
+    dtype = (_DTYPES | _FLOAT8)[name]
     values = untyped._bytes.astype(dtype.np)
     return TypedStorage(wrap_storage=as_untyped(Storage(values)), dtype=dtype, _internal=True)
 
@@ -434,7 +456,9 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls._dtype, _internal=True)
 
     @classmethod
-    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> TypedStorage:
+    def from_buffer(  # type: ignore[override]
+        cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0
+    ) -> TypedStorage:
         """A copy of the elements in a buffer."""
         _warn_typed_storage_removal()
         data = UntypedStorage.from_buffer(buffer, byte_order, count, offset, dtype=cls._dtype)

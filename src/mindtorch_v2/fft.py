@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _ops  # noqa: F401  declares the ops
+from ._core.tensor import Tensor  # noqa: F401  torch has it here, too
 from ._dispatch.registry import packets
 
 _NAMES = (

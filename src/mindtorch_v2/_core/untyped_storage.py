@@ -6,7 +6,7 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 
@@ -368,6 +368,12 @@ class UntypedStorage(StorageBase):
         if Device(device) != self.device:
             raise NotImplementedError(f"UntypedStorage.to(device={str(device)!r})")
         return self
+
+    def pin_memory(self, device: Any = None) -> NoReturn:
+        """Always refuses: there is no accelerator whose driver locks pages."""
+        if self.place != "cpu":
+            raise TypeError("cannot pin 'torch.storage.UntypedStorage' only CPU memory can be pinned")
+        raise RuntimeError("Cannot access accelerator device when none is available.")
 
     def clone(self) -> UntypedStorage:
         """A copy of the bytes; on the meta device one of the size."""

@@ -68,6 +68,16 @@ class TorchDispatchMode(Mode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
 
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Whether it belongs to a compiler, not to a program."""
+        return False
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Whether it asks not to see what a compiler does."""
+        return False
+
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         if op.composite and not op.below_autograd:
             return run_composed(self, op, args)

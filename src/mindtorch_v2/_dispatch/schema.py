@@ -74,12 +74,13 @@ class Schema:
     A process declares more than a thousand ops and calls few of them, so most schemas are never parsed.
     """
 
-    __slots__ = ("arguments", "name", "overload", "return_names", "returns", "returns_alias", "text")
+    __slots__ = ("arguments", "name", "overload", "return_aliases", "return_names", "returns", "returns_alias", "text")
 
     arguments: tuple[Argument, ...]
     returns: tuple[str, ...]
     return_names: tuple[str, ...]
-    returns_alias: str
+    return_aliases: tuple[str, ...]
+    returns_alias: str  # the first of these that says something
 
     def __init__(self, text: str) -> None:
         self.text = text = text.strip()
@@ -87,7 +88,7 @@ class Schema:
 
     def __getattr__(self, attribute: str) -> Any:
         # Called for slots that are still empty, so that reading one costs nothing more once it is filled.
-        if attribute not in ("arguments", "returns", "return_names", "returns_alias"):
+        if attribute not in ("arguments", "returns", "return_names", "return_aliases", "returns_alias"):
             raise AttributeError(f"'Schema' object has no attribute '{attribute}'")
         with _parse_lock:
             try:
@@ -138,14 +139,15 @@ class Schema:
         returned = head["returns"].strip()
         if returned.startswith("("):
             returned = returned[1:-1]
-        types, names, alias = [], [], ""
+        types, names, aliases = [], [], []
         for part in _split(returned):
             kind, _, name = part.partition(" ")
             type_text, result_alias = _type(kind)
             types.append(type_text)
             names.append(name.strip())
-            alias = alias or result_alias
-        self.returns, self.return_names, self.returns_alias = tuple(types), tuple(names), alias
+            aliases.append(result_alias)
+        self.returns, self.return_names, self.return_aliases = tuple(types), tuple(names), tuple(aliases)
+        self.returns_alias = next(filter(None, aliases), "")
         self.arguments = tuple(arguments)
 
 

@@ -9,7 +9,7 @@ from .._autograd.graph import require_grad
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 
-__all__ = ["Variable"]
+__all__ = ["Variable", "VariableMeta"]
 
 
 class _ExecutionEngine:
@@ -18,12 +18,14 @@ class _ExecutionEngine:
     queue_callback = staticmethod(queue_callback)
 
 
-class _VariableMeta(type):
+class VariableMeta(type):
+    """The class of Variable, which every tensor is an instance of."""
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor)
 
 
-class Variable(metaclass=_VariableMeta):
+class Variable(metaclass=VariableMeta):
     """`Variable(tensor, requires_grad=...)` is a tensor; every tensor is a Variable."""
 
     _execution_engine = _ExecutionEngine()

@@ -33,3 +33,8 @@ def _list_with_default(out_size: Any, defaults: Any) -> Any:
     if len(defaults) <= len(out_size):
         raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
     return [own if given is None else given for given, own in zip(out_size, defaults[-len(out_size) :], strict=False)]
+
+
+def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
+    """AssertionError with the message, formatted with the argument's name, unless it is an integer or has two parts."""
+    assert isinstance(arg, int) or len(arg) == 2, message.format(arg_name)

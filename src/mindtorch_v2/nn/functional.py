@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from .._lazy_imports import lazy_exports as _lazy_exports
 from ..overrides import (
@@ -34,7 +35,7 @@ from ._functional.resample import *  # noqa: F403
 from ._functional.resample import _is_integer
 from ._functional.sparse import *  # noqa: F403
 from ._functional.sparse import _no_grad_embedding_renorm_
-from ._sizes import _list_with_default, _pair, _single, _triple
+from ._sizes import _list_with_default, _pair, _single, _triple, assert_int_or_pair
 
 # Functions that are an op and nothing more.
 _OPS = {

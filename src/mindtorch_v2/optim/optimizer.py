@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from .._autograd.grad_mode import no_grad
 from .._autograd.handles import Handle
@@ -85,6 +85,9 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
 class Optimizer:
     """Base of all optimizers. `params` are tensors, (name, tensor) pairs, or dicts with "params" and own options."""
 
+    OptimizerPreHook: TypeAlias = Callable[[Self, Args, Kwargs], tuple[Args, Kwargs] | None]  # type: ignore[misc]
+    OptimizerPostHook: TypeAlias = Callable[[Self, Args, Kwargs], None]  # type: ignore[misc]
+
     param_groups: list[dict[str, Any]]
     state: defaultdict[Any, Any]
 
@@ -124,6 +127,11 @@ class Optimizer:
         cls = type(self)
         if not getattr(cls.step, "hooked", False):
             cls.step = _watched(cls.step)  # type: ignore[method-assign]
+
+    @staticmethod
+    def profile_hook_step(func: Step) -> Step:
+        """A step inside its span and with its hooks, as that of every class gets: for steps that are assigned later."""
+        return _watched(func)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         module_tracker,
         tensorboard,
     )
+    from ._set_module import set_module
 
 __all__ = ["data"]
 
@@ -51,5 +52,5 @@ __getattr__, __dir__ = _lazy_exports(
         "throughput_benchmark",
         "weak",
     ),
-    {".throughput_benchmark": ("ThroughputBenchmark",), ".._autograd.swap": ("swap_tensors",)},
+    {".throughput_benchmark": ("ThroughputBenchmark",), ".._autograd.swap": ("swap_tensors",), "._set_module": ("set_module",)},
 )

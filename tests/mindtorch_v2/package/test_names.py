@@ -20,41 +20,29 @@ RECORDED = {
 }
 # What is not here. A name that is added leaves this list.
 MISSING = {
-    "TypedStorage": "cuda float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz from_buffer from_file hpu to",
-    "UntypedStorage": "cuda float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz hpu mps pin_memory",
+    "TypedStorage": "cuda hpu",
+    "UntypedStorage": "cuda hpu mps",
     "autograd.Function": (
-        "boxed_grads_call clear_saved_tensors_on_access maybe_clear_saved_tensors metadata name "
-        "next_functions register_hook register_prehook requires_grad saved_tensors saved_variables"
+        "boxed_grads_call clear_saved_tensors_on_access maybe_clear_saved_tensors metadata name next_functions "
+        "register_hook register_prehook requires_grad saved_tensors saved_variables"
     ),
-    "autograd.variable": "VariableMeta",
     "compiler": "config",
     "cpu": "get_capabilities",
-    "cpu.amp": "autocast_mode grad_scaler",
     "cuda.Event": "elapsed_time from_ipc_handle ipc_handle query record synchronize wait",
     "cuda.Stream": "query record_event synchronize wait_event wait_stream",
-    "fft": "Tensor",
     "func": "debug_unwrap",
-    "nn.Module": "T_destination",
-    "nn.functional": "Tensor assert_int_or_pair",
-    "optim.Optimizer": "OptimizerPostHook OptimizerPreHook profile_hook_step",
     "overrides": "enable_reentrant_dispatch",
-    "return_types": "all_return_types pytree_register_structseq",
     "sparse": "as_sparse_gradcheck",
-    "utils": "cmake_prefix_path cpp_backtrace set_module",
-    "utils._python_dispatch": (
-        "AliasInfo BaseTorchDispatchMode DispatchKey SchemaInfo TensorWithFlatten TraceableWrapperSubclass "
-        "any_torch_dispatch_mode_on_stack autograd_would_have_decomposed get_alias_info "
-        "is_in_any_mode_without_ignore_compile_internals return_and_correct_aliasing "
-        "set_is_in_mode_without_ignore_compile_internals transform_subclass"
-    ),
+    "utils": "cmake_prefix_path cpp_backtrace",
+    "utils._python_dispatch": ("DispatchKey autograd_would_have_decomposed set_is_in_mode_without_ignore_compile_internals"),
     "utils.benchmark": "utils",
     "utils.collect_env": (
         "COMMON_PATTERNS CONDA_PATTERNS NVIDIA_PATTERNS ONEAPI_PATTERNS check_release_file get_cachingallocator_config "
-        "get_cuda_module_loading_config get_cudnn_version get_gpu_info get_intel_gpu_detected get_intel_gpu_driver_version "
-        "get_intel_gpu_onboard get_linux_pkg_version get_lsb_version get_mac_version get_nvidia_driver_version get_nvidia_smi "
-        "get_running_cuda_version get_windows_version is_xnnpack_available"
+        "get_cuda_module_loading_config get_cudnn_version get_gpu_info get_intel_gpu_detected "
+        "get_intel_gpu_driver_version get_intel_gpu_onboard get_linux_pkg_version get_lsb_version get_mac_version "
+        "get_nvidia_driver_version get_nvidia_smi get_running_cuda_version get_windows_version is_xnnpack_available"
     ),
-    "utils.checkpoint": "DefaultDeviceType GraphExecGroup SAC_IGNORED_OPS",
+    "utils.checkpoint": "DefaultDeviceType",
 }
 # Names beyond torch's: devices. Modules of the package are left out, since importing one makes it a name.
 BEYOND = {"torch": "", "Tensor": "hpu is_hpu is_npu is_ve npu"}

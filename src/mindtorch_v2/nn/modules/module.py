@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from ..._core.tensor import Tensor
 from ..._core.threads import ThreadState, threads
@@ -76,6 +76,7 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
     """
 
     dump_patches: bool = False
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])  # what state_dict(destination=...) fills and returns
     _version: int = 1
     call_super_init: bool = False
     _compiled_call_impl: Callable[..., Any] | None = None
