@@ -86,6 +86,14 @@ CASES = {
     "SGD, fused": lambda: _stepped(torch.optim.SGD, fused=True, momentum=0.9, weight_decay=0.1),
     "embedding": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 900, w), _leaf(2000, 64)),
     "embedding of few rows": lambda: _trained(lambda w: F.embedding(torch.arange(3000) % 40, w), _leaf(50, 64)),
+    "embedding_bag": lambda: [
+        part
+        for mode in ("sum", "mean", "max")
+        for count in (100, 5000)
+        for part in _trained(
+            lambda w, mode=mode: F.embedding_bag(torch.arange(9000).view(300, 30) % 97, w, mode=mode), _leaf(count, 64)
+        )
+    ],
     "index_add": lambda: [torch.randn(900, 100).index_add(0, torch.arange(2000) % 700, torch.randn(2000, 100))],
     "arithmetic of millions": lambda: [
         result

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._core.keys import AUTOGRAD
 from ..._dispatch.registry import aten, composite, op
+from .._support.bags import bag_maxima, bag_sums, pays_as_product, sums_by_product
 from .._support.common import add_rows, scalar_name, sums_by_place
 from .._support.half import in_float32
 
@@ -86,16 +87,10 @@ def _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offse
     output = np.zeros((count, weight.shape[1]), weight.dtype)
     best = np.zeros((count, weight.shape[1]) if mode == MAX else (count,), _INT64)
     if indices.size:
-        rows = weight.take(indices, 0)
-        if per_sample_weights is not None:
-            rows *= per_sample_weights[:, None]
         if mode == MAX:
-            output[full] = np.maximum.reduceat(rows, starts, 0)
-            # The first of each bag's rows that holds the maximum.
-            at = np.where(rows == output[bag], np.arange(len(rows))[:, None], len(rows) - 1)
-            best[full] = indices[np.minimum.reduceat(at, starts, 0)]
+            output[full], best[full] = bag_maxima(weight, indices, starts, sizes[full])
         else:
-            output[full] = np.add.reduceat(rows, starts, 0)
+            output[full] = bag_sums(weight, indices, starts, sizes[full], per_sample_weights)
             if mode == MEAN:
                 output[full] /= sizes[full][:, None].astype(weight.dtype)
     return output, offset2bag, sizes.astype(_INT64), best
@@ -257,17 +252,24 @@ def embedding_bag_dense_backward(
             .reshape(grad_weight.shape)
             .astype(grad.dtype)
         )
-    indices = indices[: len(offset2bag)]
-    rows = grad.take(offset2bag, 0)
-    if per_sample_weights is not None:
-        rows *= per_sample_weights[: len(offset2bag), None]
+    indices, bag = indices.reshape(-1)[: len(offset2bag)], offset2bag
+    scales = None if per_sample_weights is None else per_sample_weights[: len(bag)]
     if mode == MEAN:
-        rows /= np.maximum(bag_size, 1)[offset2bag][:, None].astype(grad.dtype)
+        grad = grad / np.maximum(bag_size, 1)[:, None].astype(grad.dtype)
+    if scale_grad_by_freq:
+        often = sums_by_place(indices, None, num_weights)[indices].astype(grad.dtype)
+        scales = (1 if scales is None else scales) / often
     if padding_idx >= 0:
         kept = indices != padding_idx
-        indices, rows = indices[kept], rows[kept]
-    if scale_grad_by_freq:
-        rows /= sums_by_place(indices, None, num_weights)[indices][:, None].astype(grad.dtype)
+        indices, bag = indices[kept], bag[kept]
+        scales = None if scales is None else scales[kept]
+    if pays_as_product(len(grad) * num_weights, len(indices)):
+        sums = sums_by_product(grad, bag, indices, num_weights, scales)
+        if sums is not None:
+            return sums
+    rows = grad.take(bag, 0)
+    if scales is not None:
+        rows *= scales[:, None]
     add_rows(grad_weight, indices, rows)
     return grad_weight
 
