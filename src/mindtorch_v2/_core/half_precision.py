@@ -172,7 +172,7 @@ def _one_value(operand: Any, kind: np.dtype[Any]) -> Any:
     """
     if operand is _ONE:
         return operand
-    if operand.__class__ is np.ndarray:
+    if isinstance(operand, np.ndarray):
         return operand.astype(F32)
     return np.array(operand, kind).astype(F32)
 

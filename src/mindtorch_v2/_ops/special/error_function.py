@@ -11,6 +11,7 @@ import numpy as np
 from ..._dispatch.registry import aten, composite
 from .._support import special_math
 from .._support.erf import erf32
+from .._support.erf_tails import erfc32, erfinv32
 from .._support.flops import per_element
 from ._declare import in_double, unary
 
@@ -21,6 +22,17 @@ _erf_in_double = in_double(special_math.erf)
 
 def _erf(self):
     return erf32(self) if self.dtype is np.dtype(np.float32) else _erf_in_double(self)
+
+
+_erfc_in_double, _erfinv_in_double = in_double(special_math.erfc), in_double(special_math.erfinv)
+
+
+def _erfc(self):
+    return erfc32(self) if self.dtype is np.dtype(np.float32) else _erfc_in_double(self)
+
+
+def _erfinv(self):
+    return erfinv32(self) if self.dtype is np.dtype(np.float32) else _erfinv_in_double(self)
 
 
 def _gaussian(g, self, factor):
@@ -42,7 +54,7 @@ unary(
 )
 unary(
     "erfc",
-    in_double(special_math.erfc),
+    _erfc,
     lambda g, self: _gaussian(g, self, -_TWO_OVER_ROOT_PI),
     flops=per_element(1),
     aliases=("special_erfc",),
@@ -54,7 +66,7 @@ unary(
 )
 unary(
     "erfinv",
-    in_double(special_math.erfinv),
+    _erfinv,
     lambda g, self: (0.5 * math.sqrt(math.pi)) * self.erfinv().pow(2).exp() * g,
     flops=per_element(1),
     aliases=("special_erfinv",),

@@ -14,11 +14,23 @@ from .._support import special_math
 from .._support.common import home_of, no_derivative, no_kernel
 from .._support.elementwise import need_real
 from .._support.flops import per_element
+from .._support.gamma32 import digamma32, lgamma32
 from ._declare import in_double, unary
+
+_lgamma_in_double, _digamma_in_double = in_double(special_math.lgamma), in_double(special_math.digamma)
+
+
+def _lgamma(self):
+    return lgamma32(self) if self.dtype is np.dtype(np.float32) else _lgamma_in_double(self)
+
+
+def _digamma(self):
+    return digamma32(self) if self.dtype is np.dtype(np.float32) else _digamma_in_double(self)
+
 
 unary(
     "lgamma",
-    in_double(special_math.lgamma),
+    _lgamma,
     lambda g, self: g * self.digamma(),
     flops=per_element(1),
     aliases=("special_gammaln",),
@@ -30,7 +42,7 @@ unary(
 )
 unary(
     "digamma",
-    in_double(special_math.digamma),
+    _digamma,
     lambda g, self: g * aten.polygamma(1, self),
     flops=per_element(1),
     aliases=("special_digamma", "special_psi"),
