@@ -99,6 +99,12 @@ CASES = {
             lambda w, mode=mode: F.embedding_bag(torch.arange(9000).view(300, 30) % 97, w, mode=mode), _leaf(count, 64)
         )
     ],
+    "gather and scatter": lambda: [
+        result
+        for x, index in [(torch.randn(500, 600), torch.randint(0, 500, (500, 600)))]
+        for dim in (0, 1)
+        for result in (*_trained(lambda x: x.gather(dim, index), x.clone().requires_grad_()), x.scatter(dim, index, x))
+    ],
     "index_add": lambda: [torch.randn(900, 100).index_add(0, torch.arange(2000) % 700, torch.randn(2000, 100))],
     "arithmetic of millions": lambda: [
         result
