@@ -118,8 +118,11 @@ def _replicated(n, before, after):
     return np.clip(np.arange(-before, n + after), 0, n - 1)
 
 
+_MANY = 1 << 14  # elements that are copied once in place of once for each dim
+
+
 def _pad_by(self, padding, sources):
-    padded = self
+    padded, in_place = self, self.size >= _MANY and min(padding) >= 0
     for i in range(len(padding) // 2):
         dim = self.ndim - 1 - i
         before, after = padding[2 * i], padding[2 * i + 1]
@@ -132,7 +135,24 @@ def _pad_by(self, padding, sources):
             raise RuntimeError(
                 f"input (size {self.shape[dim]} at dimension {dim}) is too small for padding ({before}, {after})"
             )
-        padded = padded.take(sources(self.shape[dim], before, after), dim)
+        if not in_place:
+            padded = padded.take(sources(self.shape[dim], before, after), dim)
+    return _bordered(self, padding, sources) if in_place else padded
+
+
+def _bordered(self, padding, sources):
+    """The array with borders around it, copied once; then the lines of each border, of whole lines from the last dim on."""
+    padded = np.empty(_padded_shape(self.shape, padding), self.dtype)
+    dims = [(self.ndim - 1 - i, padding[2 * i], padding[2 * i + 1]) for i in range(len(padding) // 2)]
+    inside = [slice(None)] * self.ndim
+    for dim, before, _ in dims:
+        inside[dim] = slice(before, before + self.shape[dim])
+    padded[tuple(inside)] = self
+    for dim, before, after in dims:
+        places = sources(self.shape[dim], before, after) + before
+        lead = (slice(None),) * dim
+        for border in (slice(0, before), slice(len(places) - after, len(places))):
+            padded[(*lead, border)] = padded[(*lead, places[border])]
     return padded
 
 
@@ -142,13 +162,13 @@ def _unpad_by(g, shape, padding, sources):
         dim = len(shape) - 1 - i
         n, before, after = shape[dim], padding[2 * i], padding[2 * i + 1]
         places = sources(n, before, after).tolist()
-        lines = np.moveaxis(g, dim, 0)
-        inner = np.zeros((n, *lines.shape[1:]), g.dtype)
+        lead = (slice(None),) * dim
+        inner = np.zeros((*g.shape[:dim], n, *g.shape[dim + 1 :]), g.dtype)
         first, last = max(before, 0), max(before, 0) + n - max(-before, 0) - max(-after, 0)
-        inner[max(-before, 0) : n - max(-after, 0)] = lines[first:last]
+        inner[(*lead, slice(max(-before, 0), n - max(-after, 0)))] = g[(*lead, slice(first, last))]
         for at in (*range(first), *range(last, len(places))):
-            inner[places[at]] += lines[at]
-        g = np.moveaxis(inner, 0, dim)
+            inner[(*lead, places[at])] += g[(*lead, at)]
+        g = inner
     return np.ascontiguousarray(g)
 
 

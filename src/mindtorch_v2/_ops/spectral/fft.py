@@ -11,6 +11,9 @@ from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, normal_dim, np_dtype, scalar_name
 
+# Real numbers whose transform of one dim is made from the half of it that stands for all.
+_MANY = 1 << 12
+
 # How a transform is scaled: not at all, by 1 / sqrt(n), or by 1 / n.
 NONE, ROOT, WHOLE = range(3)
 
@@ -191,7 +194,18 @@ def _half(shape, dim):
 def fft_r2c(self, dim, normalization, onesided):
     kind = _complex(self.dtype)
     size = self.shape[dim[-1]]
-    spectrum = _transform(_OF_REAL, self, dim, kind, size // 2 + 1) if onesided else _transform(_FORWARD, self, dim, kind, size)
+    half = size // 2 + 1
+    if onesided:
+        spectrum = _transform(_OF_REAL, self, dim, kind, half)
+    elif len(dim) == 1 and self.size >= _MANY:  # half of it is the mirror image of the other half
+        last = dim[0] % self.ndim
+        lead = (slice(None),) * last
+        found = _transform(_OF_REAL, self, dim, kind, half)
+        spectrum = np.empty_like(found, shape=self.shape)
+        spectrum[(*lead, slice(0, half))] = found
+        np.conjugate(found[(*lead, slice(size - half, 0, -1))], out=spectrum[(*lead, slice(half, size))])
+    else:
+        spectrum = _transform(_FORWARD, self, dim, kind, size)
     return _scaled(spectrum, dim, normalization, self.shape).astype(kind, copy=False)
 
 

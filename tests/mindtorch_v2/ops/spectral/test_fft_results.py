@@ -93,3 +93,15 @@ def test_frequencies_of_no_points_and_of_no_distance():
     assert fft.fftfreq(0).tolist() == [] and fft.fftfreq(4).tolist() == [0.0, 0.25, -0.5, -0.25]
     far = fft.rfftfreq(4, 0.0)
     assert far[0].isnan() and far[1:].isinf().all()
+
+
+@pytest.mark.parametrize("shape", [(90, 64), (90, 65), (5000, 2), (5000, 1), (8, 20, 30)])
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+def test_the_whole_transform_of_many_real_numbers(shape, norm):
+    """Made from its first half, it has the bits and the strides of that of complex numbers."""
+    torch.manual_seed(0)
+    for x in (torch.randn(shape), torch.randn(shape).double(), torch.randn(shape[::-1]).permute(*range(len(shape))[::-1])):
+        for dim in range(len(shape)):
+            found, expected = torch.fft.fft(x, dim=dim, norm=norm), torch.fft.fft(x + 0j, dim=dim, norm=norm)
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+            assert found.dtype == expected.dtype and found.stride() == expected.stride()
