@@ -69,7 +69,7 @@ def test_a_wrong_line_is_told(outputs):
     """In IPython's short form: what it writes, no traceback."""
     [output] = outputs[7]
     assert output.output_type == "stream" and output.name == "stderr"
-    assert output.text.startswith("UsageError: %%profile: unrecognized arguments: --nonsense\nusage: %%profile [--shapes]")
+    assert output.text.startswith("UsageError: %%profile: unrecognized arguments: --nonsense\nusage: %%profile [--stack]")
 
 
 def test_a_cell_that_raises_shows_what_it_did(outputs):
