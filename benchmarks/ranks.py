@@ -231,7 +231,7 @@ def _s3(path: str) -> str:
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(port=0)
+    server = ThreadedMotoServer("127.0.0.1", port=0)
     server.start()
     try:
         host, port = server.get_host_and_port()
