@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time two torch-compatible packages side by side and print host/base ratios.
 
-    bench.py --base torch --host mindtorch_v2 [--group profiler|dispatch|train|models] [--quick] [--json out]
+    bench.py --base torch --host mindtorch_v2 [--group profiler|dispatch|ops|train|models] [--quick] [--json out]
 
 Each package runs in its own process; the two are driven alternately, one sample each per round.
 A row shows the best sample of either side (the median where the value is a difference), their

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 
-GROUPS = ["profiler", "dispatch", "train", "models"]
+GROUPS = ["profiler", "dispatch", "ops", "train", "models"]
 THREADED = ("train", "models")  # the groups that are run for each thread count
 SIZES = [10_000, 100_000, 1_000_000]
 ROUNDS_AT = {100_000: 2, 1_000_000: 1}
