@@ -37,6 +37,16 @@ def in_blocks(work: Callable[..., Any], out: np.ndarray, *arrays: np.ndarray, pa
     return out
 
 
+def in_blocks_of_one(fill: Callable[..., Any], array: np.ndarray, out: np.ndarray | None) -> np.ndarray | None:
+    """`in_blocks` for `fill(block of the result, block)`, in `out` or a new array; None for arrays that it is not made for.
+
+    These are row-major arrays of float32 or float64 with more than `BLOCK` elements.
+    """
+    if array.dtype.char not in "fd" or array.size <= BLOCK or not splits(array, out):
+        return None
+    return in_blocks(fill, np.empty(array.shape, array.dtype) if out is None else out, array, passes=3)
+
+
 def blockwise(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """An element-wise kernel `kernel(array, *more, out=None)` as `in_float32` makes it, block by block where arrays are large.
 

@@ -15,11 +15,13 @@ from ..._dispatch.facts import ComplexError, OutGrad, Promotion
 from ..._dispatch.out_dtypes import castable
 from ..._dispatch.promotion import as_number, number_for, rank
 from ..._dispatch.registry import aten, composite, op
+from .._support.blockwise import BLOCK, in_blocks_of_one
 from .._support.common import no_kernel, scalar_name
 from .._support.flops import per_element
 from .._support.half import is_half, rounded_once
 from .._support.numbers import MOST, number_of
 from .._support.out_rules import real_like_self
+from ._large_pairs import SOME, fill_floor_divide, fill_fmod, fill_remainder, large_pair
 
 _array = np.array
 _BOOL = np.dtype(np.bool_)
@@ -326,7 +328,7 @@ def div_mode(self, other, rounding_mode, out=None):
             raise no_kernel(f"div_{rounding_mode}_cpu", self)
         raise TypeError("complex numbers are not rounded")
     if rounding_mode == "floor":
-        return np.floor_divide(self, other, out)
+        return floor_divide.kernel(self, other, out)
     if rounding_mode != "trunc":
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
     return _truncated(self, other, out) if whole else np.trunc(np.divide(self, other), out)
@@ -375,6 +377,8 @@ def floor_divide(self, other, out=None):
     """
     if self.dtype.kind in "iub":
         _check_whole("div_floor", self, other)
+    elif self.size >= SOME and (quotient := large_pair(fill_floor_divide, self, other, out)) is not None:
+        return quotient
     return np.floor_divide(self, other, out)
 
 
@@ -404,6 +408,8 @@ def _remainder(self, other, out=None):
     """The remainder that has the divisor's sign, but for 0, which keeps that of the dividend: NumPy gives it the divisor's."""
     if self.dtype.kind in "iu":
         return np.remainder(self, other, out)
+    if self.size >= SOME and (rest := large_pair(fill_remainder, self, other, out)) is not None:
+        return rest
     remainder = np.asarray(np.remainder(self, other))
     if np.count_nonzero(remainder) != remainder.size:
         np.copysign(remainder, self, remainder, where=remainder == 0)
@@ -421,9 +427,17 @@ _modulo(
     tensor([1., 2.])
     """,
 )
+
+
+def _fmod(self, other, out=None):
+    if self.size >= SOME and (rest := large_pair(fill_fmod, self, other, out)) is not None:
+        return rest
+    return np.fmod(self, other, out)
+
+
 _modulo(
     "fmod",
-    np.fmod,
+    _fmod,
     doc="""The remainder of a division that rounds towards zero: it has the sign of the input.
 
     >>> torch.fmod(torch.tensor([7.0, -7.0]), 3)
@@ -495,6 +509,8 @@ abs_.vjp(self=lambda g, self: g * self.sgn())
 def _sign(self, out=None):
     if self.dtype is _BOOL:
         return np.logical_or(self, self, out)
+    if self.size > BLOCK and (signs := in_blocks_of_one(_fill_signs, self, out)) is not None:
+        return signs
     infinite = np.isinf(self) if self.dtype.kind == "c" else None
     signs = np.asarray(np.sign(self, out))
     if self.dtype.kind in "fV":
@@ -504,6 +520,11 @@ def _sign(self, out=None):
         # torch divides by the length: an infinite number has no direction.
         np.copyto(signs, complex(np.nan, np.nan), where=infinite)
     return signs
+
+
+def _fill_signs(out, x):
+    positive, negative = np.greater(x, 0).view(np.int8), np.less(x, 0).view(np.int8)
+    np.copyto(out, np.subtract(positive, negative, positive))  # 0 for nan, as torch has it
 
 
 def _sgn_grad(g, result, self):

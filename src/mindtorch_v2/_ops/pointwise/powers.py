@@ -10,9 +10,11 @@ from ..._core import dtype as dt
 from ..._core.tensor import Tensor
 from ..._dispatch.facts import Layout, Promotion
 from ..._dispatch.registry import aten, composite, op
+from .._support.blockwise import BLOCK, in_blocks_of_one
 from .._support.common import no_kernel
-from .._support.elementwise import need_float
+from .._support.elementwise import constant, need_float
 from .._support.numbers import number_of
+from ._large_pairs import SOME, fill_hypot, large_pair
 from .arithmetic import conj, count, number, zero_grad
 from .scalar_forms import mul_number
 
@@ -49,6 +51,8 @@ def hypot(self, other, out=None):
     tensor([5.])
     """
     need_float("hypot_cpu", self)
+    if self.size >= SOME and (length := large_pair(fill_hypot, self, other, out)) is not None:
+        return length
     return np.hypot(self, other, out)
 
 
@@ -62,8 +66,15 @@ def rsqrt(self, out=None):
     >>> torch.rsqrt(torch.tensor([4.0, 16.0]))
     tensor([0.5000, 0.2500])
     """
+    if self.size > BLOCK and (result := in_blocks_of_one(_fill_rsqrt, self, out)) is not None:
+        return result
     root = np.sqrt(self, out)
     return np.reciprocal(root, root if out is None and root.ndim else out)
+
+
+def _fill_rsqrt(out, x):
+    np.sqrt(x, out)
+    np.divide(constant(1, x.dtype), out, out)  # NumPy's reciprocal takes twice as long
 
 
 def _rsqrt_grad(g, result):
@@ -111,12 +122,19 @@ def pow_scalar(self, exponent, out=None):
     if exponent == -1:
         return np.reciprocal(self, out)
     if exponent == 3:
+        if self.size > BLOCK and (cubes := in_blocks_of_one(_fill_cubes, self, out)) is not None:
+            return cubes
         return np.multiply(np.multiply(self, self), self, out)
     if exponent == -0.5:
         return np.reciprocal(np.sqrt(self), out)
     if exponent.__class__ is complex or self.dtype.kind == "c":
         return np.power(self, exponent, out)
     return np.power(self, number(exponent, self.dtype), out)
+
+
+def _fill_cubes(out, x):
+    square = np.multiply(x, x, None if np.may_share_memory(out, x) else out)
+    np.multiply(square, x, out)
 
 
 def _pow_scalar_grad(g, self, exponent):

@@ -10,10 +10,12 @@ from ..._core import dtype as dt
 from ..._core.tensor import Tensor
 from ..._dispatch.facts import Batching, ComplexError, Layout, OutGrad, Overlap, Promotion
 from ..._dispatch.registry import aten, composite, op
+from .._support.blockwise import BLOCK, in_blocks_of_one
 from .._support.common import home_of, no_kernel
 from .._support.elementwise import need_real
 from .._support.flops import per_element
 from .._support.out_rules import exactly
+from ._large_pairs import SOME, fill_copysign, fill_nextafter, large_pair
 from .arithmetic import conj, count, zero_grad
 
 _array = np.array
@@ -139,7 +141,14 @@ def frac(self, out=None):
     """
     if self.dtype.kind in "iub":
         raise no_kernel("frac_cpu", self)
+    if self.size > BLOCK and (fractions := in_blocks_of_one(_fill_frac, self, out)) is not None:
+        return fractions
     return np.subtract(self, np.trunc(self), out)
+
+
+def _fill_frac(out, x):
+    whole = np.trunc(x, None if np.may_share_memory(out, x) else out)
+    np.subtract(x, whole, out)
 
 
 frac.vjp(self=lambda g: g)
@@ -159,13 +168,26 @@ def nan_to_num(self, nan, posinf, neginf, out=None):
     if self.dtype.kind in "iub":
         return self.copy() if out is None else out
     limits = dt.finfo(dt.from_numpy(self.dtype))
+    if self.size > BLOCK:
+
+        def fill(target, block):
+            np.copyto(target, block)
+            if not np.isfinite(block).all():
+                _replace(target, nan, posinf, neginf, limits)
+
+        if (result := in_blocks_of_one(fill, self, out)) is not None:
+            return result
     result = np.array(self, order="K") if out is None else out
     for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):
-        # All places before any value: what takes nan's place may be infinite itself.
-        places = np.isnan(part), part == np.inf, part == -np.inf
-        for place, replacement, usual in zip(places, (nan, posinf, neginf), (0.0, limits.max, limits.min), strict=True):
-            part[place] = usual if replacement is None else float(replacement)
+        _replace(part, nan, posinf, neginf, limits)
     return result
+
+
+def _replace(part, nan, posinf, neginf, limits):
+    # All places before any value: what takes nan's place may be infinite itself.
+    places = np.isnan(part), part == np.inf, part == -np.inf
+    for place, replacement, usual in zip(places, (nan, posinf, neginf), (0.0, limits.max, limits.min), strict=True):
+        part[place] = usual if replacement is None else float(replacement)
 
 
 nan_to_num.vjp(self=lambda g, self: g * self.isfinite())
@@ -200,9 +222,15 @@ def _copysign_grad(g, self, result):
     return g * ratio.masked_fill_(self == 0, 0.0)
 
 
+def _copysign(self, other, out=None):
+    if self.size >= SOME and (result := large_pair(fill_copysign, self, other, out)) is not None:
+        return result
+    return np.copysign(self, other, out)
+
+
 copysign = op(
     "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
-    np.copysign,
+    _copysign,
     promote=Promotion.FLOAT,
     inplace=True,
     out_overload="out",
@@ -227,6 +255,8 @@ def nextafter(self, other, out=None):
     """
     if self.dtype.kind in "iubc":
         raise TypeError("only floating point numbers have a next one")
+    if self.size >= SOME and (neighbors := large_pair(fill_nextafter, self, other, out)) is not None:
+        return neighbors
     return np.nextafter(self, other, out)
 
 

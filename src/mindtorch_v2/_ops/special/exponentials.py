@@ -13,6 +13,7 @@ from ..._dispatch.registry import aten, op
 from .._support.common import no_kernel
 from .._support.elementwise import log_add_exp
 from .._support.flops import per_element
+from ..pointwise._large_pairs import SOME, fill_logaddexp, large_pair
 from ..pointwise.arithmetic import conj, count
 from ._declare import unary
 
@@ -99,10 +100,12 @@ unary(
 )
 
 
-def _log_sum(name, ufunc, exponential, *, doc=None):
+def _log_sum(name, ufunc, exponential, *, fill=None, doc=None):
     def kernel(self, other):
         if self.dtype.kind in "iub":
             raise no_kernel(f"{name}_cpu", self)
+        if fill is not None and self.size >= SOME and (result := large_pair(fill, self, other, None)) is not None:
+            return result
         return ufunc(self, other)
 
     made = op(
@@ -123,6 +126,7 @@ _log_sum(
     "logaddexp",
     log_add_exp,
     lambda t: t.exp(),
+    fill=fill_logaddexp,
     doc="""`log(exp(input) + exp(other))` without overflow.
 
     >>> torch.logaddexp(torch.tensor([0.0, 100.0]), torch.tensor([0.0, 1.0]))
