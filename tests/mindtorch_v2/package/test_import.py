@@ -15,8 +15,8 @@ import mindtorch_v2 as torch
 from mindtorch_v2._dispatch.schema import Schema, parse
 
 SOURCE = str(Path(torch.__file__).parents[1])
-# Ops, dispatcher and autograd, about 260; nothing that stands on them.
-OUR_MODULES = 265
+# Ops, dispatcher and autograd, about 265; nothing that stands on them.
+OUR_MODULES = 270
 # Beyond what NumPy loads for itself: a handful of the standard library.
 FOREIGN_MODULES = 20
 # Modules of this package that no import of it may load.
