@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -115,7 +116,19 @@ CASES = {
         result
         for x, index in [(torch.randn(500, 600), torch.randint(0, 500, (500, 600)))]
         for dim in (0, 1)
-        for result in (*_trained(lambda x: x.gather(dim, index), x.clone().requires_grad_()), x.scatter(dim, index, x))
+        for result in (
+            *_trained(partial(torch.gather, dim=dim, index=index), x.clone().requires_grad_()),
+            x.scatter(dim, index, x),
+        )
+    ],
+    "grid_sample": lambda: [
+        part
+        for mode in ("bilinear", "nearest", "bicubic")
+        for part in _trained(
+            lambda x, at, mode=mode: F.grid_sample(x, at, mode=mode, align_corners=False),
+            _leaf(5, 6, 30, 40),
+            (torch.rand(5, 20, 30, 2) * 2.4 - 1.2).requires_grad_(),
+        )
     ],
     "index_add": lambda: [torch.randn(900, 100).index_add(0, torch.arange(2000) % 700, torch.randn(2000, 100))],
     "arithmetic of millions": lambda: [

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core import parallel
 from ..._core.tensor import make_tensor
 from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, composite, op
@@ -18,6 +19,7 @@ from .resample import cubic_weights
 
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
+_BLOCK = 1 << 16  # elements that stay in the cache while they are weighted and added
 
 # ---------------------------------------------------------------- from [-1, 1] to elements
 
@@ -102,18 +104,40 @@ def _inside(index: tuple[np.ndarray, ...], sizes: tuple[int, ...]) -> tuple[np.n
     return np.where(valid, flat, 0), valid
 
 
-def _read(images: np.ndarray, flat: np.ndarray, valid: np.ndarray) -> np.ndarray:
-    """(N, C, points) of flattened images (N, C, area)."""
-    picked = np.take_along_axis(images, flat[:, None], 2)
-    return picked if valid.all() else np.where(valid[:, None], picked, picked.dtype.type(0))
+def _elements(index: tuple[np.ndarray, ...], sizes: tuple[int, ...]) -> np.ndarray:
+    """Flat positions in an image that ends with an element more, which stands for those that do not exist."""
+    flat, valid = _inside(index, sizes)
+    return np.where(valid, flat, math.prod(sizes))
 
 
-def _add_to(total: np.ndarray, flat: np.ndarray, valid: np.ndarray, values: np.ndarray) -> None:
-    """total[n, c, flat] += values, for points that exist."""
-    batch, channels, area = total.shape
-    where = (np.arange(batch * channels).reshape(batch, channels, 1) * area + flat[:, None]).reshape(-1)
-    added = np.bincount(where, (values * valid[:, None]).reshape(-1), total.size)
-    total += added.reshape(total.shape).astype(total.dtype)
+def _with_one_more(images: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    """Images flattened, (N, C, area + 1), with a zero at the end of each."""
+    area = math.prod(sizes)
+    longer = np.zeros((*images.shape[:2], area + 1), images.dtype)
+    longer[..., :area] = images.reshape(*images.shape[:2], area)
+    return longer
+
+
+def _weighted_sums(images: np.ndarray, taps: list[Any]) -> np.ndarray:
+    """(N, C, points): elements of flattened images at the taps' places (N, points), each times its weight (or None)."""
+    batch, channels, _ = images.shape
+    points = taps[0][0].shape[1]
+    output = np.empty((batch, channels, points), images.dtype)
+    step = max(_BLOCK // max(channels, 1), 1)
+
+    def work(part: slice) -> None:
+        for n, start in itertools.product(range(part.start, part.stop), range(0, points, step)):
+            span = slice(start, start + step)
+            total = None
+            for flat, weight in taps:
+                picked = images[n].take(flat[n, span], 1)
+                if weight is not None:
+                    picked = np.multiply(picked, weight[n, span], picked)
+                total = picked if total is None else np.add(total, picked, total)
+            output[n, :, span] = total
+
+    parallel.blocks(batch, 1, work)
+    return output
 
 
 def _corners(places: list[Any]) -> Any:
@@ -172,19 +196,16 @@ def _check(input: np.ndarray, grid: np.ndarray, dims: int, mode: int, padding_mo
 def _sample(input, grid, mode, padding_mode, align_corners):
     sizes = input.shape[2:]
     _check(input, grid, len(sizes), mode, padding_mode)
-    images = input.reshape(*input.shape[:2], math.prod(sizes))
+    images = _with_one_more(input, sizes)
     shape = (*input.shape[:2], *grid.shape[1:-1])
     places = _places(grid, sizes, mode, padding_mode, align_corners)
     if mode == BICUBIC:
         return _sample_cubic(images, places, sizes, padding_mode, align_corners).reshape(shape)
     if mode == NEAREST:
-        flat, valid = _inside(tuple(_whole(np.rint(x)) for x, _ in places), sizes)
-        return np.ascontiguousarray(_read(images, flat, valid)).reshape(shape).astype(input.dtype, copy=False)
-    output = None
-    for index, weight, _, _ in _corners(places):
-        part = _read(images, *_inside(index, sizes)) * weight[:, None]
-        output = part if output is None else np.add(output, part, output)
-    return output.reshape(shape)
+        taps = [(_elements(tuple(_whole(np.rint(x)) for x, _ in places), sizes), None)]
+    else:
+        taps = [(_elements(index, sizes), weight) for index, weight, _, _ in _corners(places)]
+    return _weighted_sums(images, taps).reshape(shape)
 
 
 def _cubic_taps(places, sizes, padding_mode, align_corners):
@@ -217,14 +238,15 @@ def _cubic_slopes(t, a):
 
 
 def _sample_cubic(images, places, sizes, padding_mode, align_corners):
-    output = None
-    row = None
-    for number, (index, by_y, by_x, _, _) in enumerate(_cubic_taps(places, sizes, padding_mode, align_corners)):
-        part = _read(images, *_inside(index, sizes)) * by_x[:, None]
-        row = part if number % 4 == 0 else np.add(row, part, row)
-        if number % 4 == 3:
-            part = row * by_y[:, None]
+    """Rows of four elements first, then the rows."""
+    output, row = None, []
+    for index, by_y, by_x, _, _ in _cubic_taps(places, sizes, padding_mode, align_corners):
+        row.append((_elements(index, sizes), by_x))
+        if len(row) == 4:
+            part = _weighted_sums(images, row)
+            part *= by_y[:, None]
             output = part if output is None else np.add(output, part, output)
+            row = []
     return output
 
 
@@ -234,18 +256,27 @@ def _sample_grad(grad_output, input, places, mode, padding_mode, align_corners, 
     kind = input.dtype
     places = [(x.astype(kind, copy=False), speed.astype(kind, copy=False)) for x, speed in places]
     sizes = input.shape[2:]
-    images = input.reshape(*input.shape[:2], math.prod(sizes))
+    images = _with_one_more(input, sizes)
     grads = grad_output.reshape(*input.shape[:2], math.prod(grad_output.shape[2:]))
-    grad_images = np.zeros(images.shape if output_mask[0] else (0, 0, 0), input.dtype)
+    grad_images = np.zeros(images.shape if output_mask[0] else (len(input), 0, 1), input.dtype)
+    channels = np.arange(input.shape[1])[:, None] * images.shape[2]
     slopes = [np.zeros_like(x) for x, _ in places]
 
     def meet(index, weight, slope_parts):
         """One element's share: its gradient, and by how much the output changes as the place moves in each dim."""
-        flat, valid = _inside(index, sizes)
-        if output_mask[0]:
-            _add_to(grad_images, flat, valid, grads * weight[:, None])
-        if output_mask[1] and slope_parts is not None:
-            through = np.add.reduce(grads * _read(images, flat, valid), 1)
+        flat = _elements(index, sizes)
+        moves = output_mask[1] and slope_parts is not None
+        through = np.empty_like(slopes[0])
+
+        def work(part):
+            for n in range(part.start, part.stop):
+                if output_mask[0]:
+                    np.add.at(grad_images[n].reshape(-1), (channels + flat[n]).reshape(-1), (grads[n] * weight[n]).reshape(-1))
+                if moves:
+                    np.add.reduce(grads[n] * images[n].take(flat[n], 1), 0, out=through[n])
+
+        parallel.blocks(len(flat), 1, work)
+        if moves:
             for slope, part in zip(slopes, slope_parts, strict=True):
                 slope += through * part
 
@@ -263,7 +294,7 @@ def _sample_grad(grad_output, input, places, mode, padding_mode, align_corners, 
             )
     empty = np.zeros(0, kind)
     return (
-        grad_images.reshape(input.shape) if output_mask[0] else empty,
+        grad_images[..., :-1].reshape(input.shape) if output_mask[0] else empty,
         np.stack(slopes[::-1], -1) if output_mask[1] else empty,
     )
 

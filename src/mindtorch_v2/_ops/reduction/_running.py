@@ -53,7 +53,7 @@ def _step_by_step(ufunc, array, dim, kind):
 
 
 def _along_rows(ufunc, rows, out, carried):
-    """Scan the rows of a matrix: short parts of all of them at once, then the parts' totals, which the parts are joined with."""
+    """Scan the rows of a matrix: short parts of all of them at once, then their totals, which join the parts."""
     count, n = rows.shape
     if rows.size < _FEW:
         out[...] = ufunc.accumulate(rows, 1, carried)

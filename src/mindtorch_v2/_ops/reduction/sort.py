@@ -51,10 +51,9 @@ def _place_of_rank(array, dim, rank):
     lines = np.ascontiguousarray(np.moveaxis(_comparable(array), dim, -1))
     picked = np.partition(lines, rank, -1)[..., rank : rank + 1]
     equal = lines == picked
-    if np.count_nonzero(equal) == picked.size:
-        places = equal.argmax(-1)
-    else:
-        places = _place_among_equals(lines, picked, equal, rank)
+    # A line whose element is a number has it once or more often.
+    is_once = not _is_nan(picked).any() and np.count_nonzero(equal) == picked.size
+    places = equal.argmax(-1) if is_once else _place_among_equals(lines, picked, equal, rank)
     return np.expand_dims(places, dim)
 
 

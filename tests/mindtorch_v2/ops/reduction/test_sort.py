@@ -60,6 +60,15 @@ def test_ranks_of_long_lines(kind, dim):
             assert np.array_equal(places.numpy(), np.take_along_axis(order, rank, dim))
 
 
+def test_a_line_of_nan_does_not_hide_the_ties_of_another():
+    lines = torch.rand(2, 200)
+    lines[0, 50:] = torch.nan
+    lines[1, :2] = 0.5
+    rank = int((lines[1] < 0.5).sum()) + 2
+    assert rank > 50
+    assert lines.kthvalue(rank, 1).indices.tolist() == [rank - 1, 1]
+
+
 def test_sorting_is_stable_both_ways():
     x = torch.tensor([1, 0, 1, 0] * 20)
     assert x.sort().indices.tolist() == [*range(1, 80, 2), *range(0, 80, 2)]

@@ -104,4 +104,6 @@ def test_the_whole_transform_of_many_real_numbers(shape, norm):
         for dim in range(len(shape)):
             found, expected = torch.fft.fft(x, dim=dim, norm=norm), torch.fft.fft(x + 0j, dim=dim, norm=norm)
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-            assert found.dtype == expected.dtype and found.stride() == expected.stride()
+            assert found.dtype == expected.dtype
+            if 1 not in shape:  # a dim of one element has any stride
+                assert found.stride() == expected.stride()
