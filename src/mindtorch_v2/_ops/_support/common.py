@@ -13,6 +13,7 @@ from ..._core.device import device as Device
 from ..._core.keys import BACKENDS
 from ..._core.tensor import Tensor
 from ..._dispatch.errors import torch_error
+from .blas_sums import column_sums
 
 ShapeRule = tuple[tuple[int, ...], np.dtype]
 
@@ -77,6 +78,8 @@ def sums_by_place(places: np.ndarray, weights: np.ndarray | None, size: int) -> 
 WIDE = 16
 # Repetitions of an index up to which the rows that name it first, second ... are added in turns.
 _TURNS = 8
+# Rows that BLAS adds up together: of many more its sums would drift.
+_RUN = 512
 # Elements of rows that are added together.
 _BLOCK = 1 << 16
 
@@ -91,10 +94,11 @@ def add_rows(rows: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
     counts = np.diff(starts, append=ordered.size)
     often = counts > _TURNS
     if often.any():
-        # Whole runs at once: far fewer calls than turns.
-        runs = np.repeat(often, counts)
-        places = np.r_[0, np.cumsum(counts[often])[:-1]]
-        rows[ordered[starts[often]]] += np.add.reduceat(values[order[runs]], places, axis=0)
+        # Run by run: far fewer calls than turns.
+        for start, count in zip(starts[often].tolist(), counts[often].tolist(), strict=True):
+            row = rows[ordered[start]]
+            for begin in range(start, start + count, _RUN):
+                row += column_sums(values.take(order[begin : min(begin + _RUN, start + count)], 0))
         starts, counts = starts[~often], counts[~often]
     step = max(1, _BLOCK // max(rows.shape[1], 1))
     turn = 0
