@@ -15,7 +15,7 @@ from .._support.out_rules import dtype_of_self, exact_dtype
 from ._checks import check_count, check_index, check_long, check_same_type, other_shape, size_at
 from ._expanded_writes import is_expanded, writable
 from .index import add_at, c_order, index_error
-from .scatter import extremes
+from .scatter import MANY, extremes, put_at_places
 
 _INT32 = np.dtype(np.int32)
 _INT64 = np.dtype(np.int64)
@@ -147,6 +147,10 @@ def index_add(self, dim, index, source, alpha, out=None):
     added = source.reshape(1) if not source.ndim else source
     if alpha != 1 and (index.size or self.ndim < 2):
         added = np.multiply(added, number_of(alpha, added.dtype), dtype=added.dtype, casting="unsafe")
+    if dim and added.size > MANY and target.flags.c_contiguous and target.dtype.kind not in "VW":
+        named = np.broadcast_to(places.reshape(-1, *[1] * (target.ndim - dim - 1)), added.shape)
+        put_at_places(target, dim, named, added, np.add)
+        return out
     # The dim comes first, so that whole rows are added.
     add_at(target.swapaxes(0, dim), (places,), added.swapaxes(0, dim))
     return out

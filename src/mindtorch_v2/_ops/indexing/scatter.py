@@ -21,7 +21,7 @@ from ._checks import check_count, check_index, check_same_type, other_shape, siz
 
 _INT64 = np.dtype(np.int64)
 # More elements are gathered and scattered by their places in memory, which takes less time than a key with several indices.
-_MANY = 1024
+MANY = 1024
 _BLOCK = 1 << 16  # places that are computed together, and stay in the cache
 
 # ---------------------------------------------------------------- positions
@@ -122,7 +122,7 @@ def gather(self, dim, index, sparse_grad):
         return np.empty(index.shape, self.dtype)
     if index.ndim == 0 or self.ndim == 0:
         return self.reshape(-1).take(index)
-    if index.size <= _MANY or not self.flags.c_contiguous:
+    if index.size <= MANY or not self.flags.c_contiguous:
         return self[positions(index, dim)]
     out, elements = np.empty(index.shape, self.dtype), self.reshape(-1)
     # No position needs to be wrapped: with mode "raise" they would be checked again, and the result be copied.
@@ -255,8 +255,8 @@ def _scatter(self, dim, index, source, out, reducer=None):
         value = np.broadcast_to(value, places.shape)
         add_rows(target.reshape(-1, width), places.reshape(len(places), -1)[:, 0], value.reshape(-1, width))
         return out
-    if places.size > _MANY and target.flags.c_contiguous and target.dtype.kind not in "VW":
-        _put_at_places(target, dim, places, value, reducer)
+    if places.size > MANY and target.flags.c_contiguous and target.dtype.kind not in "VW":
+        put_at_places(target, dim, places, value, reducer)
         return out
     key = positions(places, dim)
     if reducer is None:
@@ -268,7 +268,7 @@ def _scatter(self, dim, index, source, out, reducer=None):
     return out
 
 
-def _put_at_places(target, dim, index, value, reducer):
+def put_at_places(target, dim, index, value, reducer):
     """Write or combine many values, in a row-major array."""
     elements, values = target.reshape(-1), np.broadcast_to(value, index.shape)
 

@@ -76,3 +76,21 @@ def test_positions_outside_are_refused_before_anything_is_written():
             with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds"):
                 x.scatter_(dim, index, 5)
     assert not x.any()
+
+
+@pytest.mark.parametrize("shape", [(60, 70), (20, 30, 40), (3, 500, 2)])
+@pytest.mark.parametrize("kind", [torch.float32, torch.int64, torch.bfloat16])
+def test_index_add_along_every_dim(shape, kind):
+    torch.manual_seed(0)
+    for dim in range(len(shape)):
+        x = torch.randint(0, 9, shape).to(kind)
+        index = torch.randint(0, shape[dim], (90,), dtype=torch.int32 if dim % 2 else torch.int64)
+        source = torch.randint(0, 2, (*shape[:dim], 90, *shape[dim + 1 :])).to(kind)
+        expected = x.double().numpy().copy()
+        np.add.at(expected.swapaxes(0, dim), index.numpy(), source.double().numpy().swapaxes(0, dim))
+        assert np.array_equal(x.index_add(dim, index, source).double().numpy(), expected)
+        assert np.array_equal(x.index_add(dim, index, source, alpha=2).double().numpy(), 2 * expected - x.double().numpy())
+        leaf = torch.randn(shape, requires_grad=True)
+        leaf.index_select(dim, index).sum().backward()
+        counts = torch.bincount(index, minlength=shape[dim]).float()
+        assert torch.equal(leaf.grad.movedim(dim, -1), counts.expand(leaf.grad.movedim(dim, -1).shape))
