@@ -116,6 +116,8 @@ def cudnn_is_acceptable(tensor: Tensor) -> bool:
 
 def get_device(input: Tensor) -> int:
     """The number of a tensor's device, -1 for the CPU."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"get_device(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return input.get_device()
 
 
@@ -126,6 +128,13 @@ def is_distributed(input: Tensor) -> bool:
 
 def dequantize(tensor: Tensor) -> Tensor:
     """A float32 tensor of the numbers that a quantized one stands for; tensors here stand for themselves."""
+    if not isinstance(tensor, Tensor):
+        got = type(tensor).__name__
+        unlike = f"      didn't match because some of the arguments have invalid types: (!{got}!)\n"
+        raise TypeError(
+            f"dequantize() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+            f" * (Tensor input)\n{unlike} * (tuple of Tensors tensors)\n{unlike}"
+        )
     return tensor.to(dt.float32)
 
 
@@ -168,7 +177,7 @@ def sym_constrain_range_for_size(size: Any, *, min: int | None = None, max: int 
 
 def spmm(input: Tensor, mat2: Tensor) -> Tensor:
     """`torch.mm`, of a sparse matrix and a dense one."""
-    return input.mm(mat2)
+    return aten.mm(input, mat2)
 
 
 def dsmm(input: Tensor, mat2: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import importlib
 import json
 import operator
 import pickle
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -201,3 +202,17 @@ def test_product_added_to_a_sparse_matrix():
     assert added._values().tolist() == [2.0, 2.0, 3.0, 3.0, 3.0, 3.0]
     assert not added.is_coalesced()
     assert eye.sspaddmm(eye, torch.ones(2, 2)).to_dense().tolist() == [[2.0, 1.0], [1.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: torch.get_device(0), "get_device(): argument 'input' (position 1) must be Tensor, not int"),
+        (lambda: torch.spmm(0, 0), "mm(): argument 'input' (position 1) must be Tensor, not int"),
+        (lambda: torch.dsmm(0, 0), "mm(): argument 'input' (position 1) must be Tensor, not int"),
+        (lambda: torch.dequantize(0), "dequantize() received an invalid combination of arguments - got (int), but"),
+    ],
+)
+def test_what_is_no_tensor_is_refused_in_torchs_words(call, said):
+    with pytest.raises(TypeError, match=re.escape(said)):
+        call()
