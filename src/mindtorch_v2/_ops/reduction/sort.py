@@ -177,6 +177,21 @@ composite(
 # ---------------------------------------------------------------- the first few
 
 
+def _places_of_few(keys, dim, k, largest):
+    """The positions of the `k` largest or smallest of each line."""
+    n = keys.shape[dim]
+    at = n - k if largest else k - 1
+    lines = np.ascontiguousarray(np.moveaxis(keys, dim, -1))
+    bound = np.partition(lines, at, -1)[..., at : at + 1]
+    found = np.flatnonzero(lines >= bound if largest else lines <= bound)
+    if found.size == k * bound.size:
+        found = found.reshape(-1, k)
+        if (found // n == np.arange(len(found))[:, None]).all():
+            return np.moveaxis((found % n).reshape(*lines.shape[:-1], k), -1, dim)
+    # NaN, or several that equal the last of the few.
+    return keys.argpartition(at, dim)[(slice(None),) * dim + (slice(at, None) if largest else slice(0, k),)]
+
+
 def _topk_shape(self, k, dim, largest, sorted):
     shape = list(self._array.shape)
     if shape:
@@ -215,11 +230,7 @@ def topk(self, k, dim, largest, sorted):
         places = _order(self, dim, largest)[(*lead, slice(0, k))]
     else:
         keys = _comparable(self)
-        places = (
-            keys.argpartition(n - k, dim)[(*lead, slice(n - k, None))]
-            if largest
-            else keys.argpartition(k - 1, dim)[(*lead, slice(0, k))]
-        )
+        places = _places_of_few(keys, dim, k, largest)
         places.sort(dim)  # equal elements in their order
         inner = _order(keys[positions(places, dim)], dim, largest)
         places = places[positions(inner, dim)]

@@ -26,6 +26,20 @@ def test_topk_of_long_lines(k, largest, dim):
     assert np.array_equal(np.take_along_axis(array, indices.numpy(), dim), expected)
 
 
+@pytest.mark.parametrize("kind", ["numbers", "ties", "nan", "integers"])
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_the_few_of_long_lines(kind, largest, dim):
+    array = _lines(kind)
+    for k in (1, 5, 30):
+        values, places = torch.from_numpy(array).topk(k, dim, largest)
+        ordered = np.sort(array, dim)
+        expected = (np.flip(ordered, dim) if largest else ordered).take(range(k), dim)
+        assert np.array_equal(values.numpy(), expected, equal_nan=kind == "nan")
+        assert np.array_equal(np.take_along_axis(array, places.numpy(), dim), expected, equal_nan=kind == "nan")
+        assert all(len(set(line)) == k for line in np.moveaxis(places.numpy(), dim, -1).tolist())
+
+
 def _lines(kind):
     rng = np.random.default_rng(0)
     if kind == "ties":
