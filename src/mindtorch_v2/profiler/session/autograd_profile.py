@@ -195,14 +195,14 @@ class profile:
                 self._out_calls.start()
             if self._retention is not None:
                 self._retention.start(RecordingWindow(self._recorder, self._gc, self._device, self._out_calls, self._meta()))
+            self._stats.profiler_enable_call_duration_us = _microseconds_since(started)
         except BaseException:
             self.withdraw()
             if self._device is not None:
                 self._device.abandon()
             self._recorder = None
             raise
-        self._is_read = False
-        self._stats.profiler_enable_call_duration_us = _microseconds_since(started)
+        self._is_read = False  # without a call after the start: an interrupt would leave it recording
 
     def _stop_trace(self) -> None:
         """End the recording. If that is interrupted, nothing records any more, and stopping again gives the results."""

@@ -533,6 +533,25 @@ def test_nothing_is_sent_to_workers_while_nothing_records():
     ]
 
 
+def test_an_interrupt_in_the_last_call_of_a_start_leaves_nothing_recording(monkeypatch):
+    from mindtorch_v2._dispatch import entry_globals
+    from mindtorch_v2.profiler.session import autograd_profile
+
+    measured = autograd_profile._microseconds_since
+
+    def interrupted(started):
+        if entry_globals.observers_active:
+            raise KeyboardInterrupt
+        return measured(started)
+
+    for kind in (torch.autograd.profiler.profile, profile):
+        prof = kind(with_stack=True)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(autograd_profile, "_microseconds_since", interrupted)
+            prof.__enter__()
+        assert entry_globals.observers_active == 0 and sys.getprofile() is None
+
+
 # ------------------------------------------------------------------------------ the end
 
 
