@@ -24,6 +24,7 @@ _FLOAT32 = np.dtype(np.float32)
 _INT16 = np.dtype(np.int16)
 # Places of many elements are computed as int16, which has so many of them, in less time.
 _MANY, _INT16_PLACES = 1 << 14, 1 << 15
+_RARE = 8  # positions, of which one is set, that are filled sooner than scanned
 
 
 def _one_dim(make):
@@ -182,6 +183,17 @@ def _cumprod_grad_of_products(grad, factors, dim, size):
 _as_scanned = exactly(lambda want, have: f"expected scalar_type {want.scalar_name} but found {have.scalar_name}")
 
 
+def _latest(met, dim):
+    """For each element of a mask the last position up to it along `dim` that is set; the first one is."""
+    n = met.shape[dim]
+    if met.size >= _MANY and dim == met.ndim - 1 and np.count_nonzero(met) * _RARE <= met.size:
+        places = np.flatnonzero(met)
+        return np.repeat(places % n, np.diff(places, append=met.size)).reshape(met.shape)
+    kind = _INT16 if n <= _INT16_PLACES and met.size >= _MANY else _INT64
+    places = np.arange(n, dtype=kind).reshape([-1 if d == dim else 1 for d in range(met.ndim)])
+    return accumulate(np.maximum, np.multiply(met, places), dim, kind).astype(_INT64, copy=False)
+
+
 def _extreme(name, ufunc, *, doc=None):
     @op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
@@ -204,10 +216,7 @@ def _extreme(name, ufunc, *, doc=None):
         met = self == values
         if self.dtype.kind in "fV":
             met |= np.isnan(self)
-        kind = _INT16 if self.shape[dim] <= _INT16_PLACES and self.size >= _MANY else _INT64
-        places = np.arange(self.shape[dim], dtype=kind).reshape([-1 if d == dim else 1 for d in range(self.ndim)])
-        latest = accumulate(np.maximum, np.multiply(met, places), dim, kind)
-        return values, latest.astype(_INT64, copy=False)
+        return values, _latest(met, dim)
 
     kernel.vjp(self=lambda g, self, dim, result1: aten.cummaxmin_backward(g, self, result1, dim))
 
