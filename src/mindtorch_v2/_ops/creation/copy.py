@@ -33,14 +33,21 @@ _LARGE, _HUGE = 1 << 16, 1 << 23
 _CLASHING = 512
 _LINE = 64
 _TILE_ROWS = 256
+_FEW_TIMES = 4
 
 
 def row_major(array):
     """A copy with the last dim innermost.
 
+    Where the last dim repeats each element a few times, one copy goes through all elements at a time: loops of a few are slow.
     A large transposed matrix goes tile by tile: element by element along a row of the copy, every step would fetch
     another line of the original, and in matrices of some widths these lines push each other out of the cache.
     """
+    if array.size >= _LARGE and array.strides[-1] == 0 and 1 < array.shape[-1] <= _FEW_TIMES:
+        copied = np.empty(array.shape, array.dtype)
+        for k in range(array.shape[-1]):
+            copied[..., k] = array[..., 0]
+        return copied
     if (
         array.size < _LARGE
         or array.ndim < 2

@@ -109,3 +109,15 @@ def test_a_copy_of_a_part_counts_from_the_start_of_the_memory():
     with pytest.raises(NotImplementedError, match="as_strided_copy with a storage_offset has no derivative"):
         torch.as_strided_copy(base[2:], (2,), (1,), 1)
     assert torch.as_strided_copy(base.detach()[2:], (2,), (1,), 1).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("times", [2, 3, 4, 5])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.bool, torch.complex128])
+def test_many_elements_repeated_a_few_times(times, kind):
+    x = torch.arange(40000).reshape(100, 400).to(kind)
+    for some in (x, x.t(), x[:, ::2], x.flatten()):
+        repeated = some.repeat_interleave(times, -1)
+        assert repeated.is_contiguous() and repeated.shape[-1] == times * some.shape[-1]
+        assert all((repeated[..., k::times] == some).all() for k in range(times))
+    every = x[..., None].expand(100, 400, times).clone(memory_format=torch.contiguous_format)
+    assert every.is_contiguous() and (every == x[..., None]).all()
