@@ -182,9 +182,6 @@ def rounded_once(kernel: Callable[..., Any], *operands: Any, kind: np.dtype[Any]
 
     Operands are arrays of half precision, and numbers or arrays without dims, which may be of float32.
     """
-    if all(np.size(a) < MANY for a in operands):
-        small = np.asarray(kernel(*[_one_value(a, kind) for a in operands])).astype(kind)
-        return small if out is None else np.positive(small, out)  # which broadcasts no target, as copyto would
     large = [i for i, a in enumerate(operands) if a.__class__ is np.ndarray and a.ndim]
     arrays = [operands[i] for i in large]
     given = [a if i in large else _one_value(a, kind) for i, a in enumerate(operands)]
@@ -194,7 +191,7 @@ def rounded_once(kernel: Callable[..., Any], *operands: Any, kind: np.dtype[Any]
         for i in large:
             given[i] = cast(given[i], F32)
         result = cast(np.asarray(kernel(*given)), kind)
-        return result if out is None else np.positive(result, out)
+        return result if out is None else np.positive(result, out)  # which broadcasts no target, as copyto would
     result = np.empty(shape, kind) if out is None else out
     target, flat = result.reshape(-1), [a.reshape(-1) for a in arrays]
 

@@ -19,7 +19,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.code_cache import compiled
 from .._core.device import device as Device
-from .._core.half_precision import is_half, rounded_once
+from .._core.half_precision import MANY, is_half, rounded_once
 from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, META, NPU, PYTHON, SPARSE, key_names
 from .._core.layout import (
     like_image,
@@ -131,8 +131,11 @@ def _rounded_once(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> np.nd
     beside = args[:2] if op.promote is Promotion.FLOAT else args[1:2]  # a product with it as the first rounds it, in torch, too
     if all(isinstance(arg, Tensor) and (arg._array.ndim or arg._array.dtype is kind) for arg in beside):
         return None
-    wide = [arg._array if isinstance(arg, Tensor) else np.array(arg, np.float32) for arg in args[:2]]
-    return rounded_once(op.kernel, *wide, kind=kind)
+    operands = [arg._array if isinstance(arg, Tensor) else np.array(arg, np.float32) for arg in args[:2]]
+    if operands[0].size < MANY and operands[1].size < MANY:
+        small: np.ndarray = op.kernel(*[array.astype(np.float32, copy=False) for array in operands]).astype(kind)
+        return small
+    return rounded_once(op.kernel, *operands, kind=kind)
 
 
 def wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -> Any:
