@@ -37,4 +37,5 @@ def _list_with_default(out_size: Any, defaults: Any) -> Any:
 
 def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
     """AssertionError with the message, formatted with the argument's name, unless it is an integer or has two parts."""
-    assert isinstance(arg, int) or len(arg) == 2, message.format(arg_name)
+    if not (isinstance(arg, int) or len(arg) == 2):
+        raise AssertionError(message.format(arg_name))
