@@ -243,7 +243,9 @@ def _kernel_body(
             text.end()
         else:
             text.add(f"if _keys > {AUTOGRAD}: {general}")
-    if op.recorded_form is not None:
+    if op.inner_row is not None:
+        text.add("_inner = clock() if _start else 0")
+    elif op.recorded_form is not None:
         _recorded_body(text, op, ident, packed, factory or modeled)
     given = ", ".join(values)
     call = f"_kernel({given})"
@@ -264,27 +266,47 @@ def _kernel_body(
         else:
             text.add(f"_result = [make_tensor(o) for o in {call}]")
     else:
-        text.add(f"_out = {call}", "if _out.__class__ is not ndarray: _out = asarray(_out)")
-        _lay_out(text, op, "_out", tensors)
-        if op.shares_memory:
-            text.add(f"_result = make_sharing(_out, {tensors[0].python_name})")
-        elif schema.is_view:
-            text.add(f"_result = make_view(_out, {tensors[0].python_name})")
-        else:
-            _wrap(text, "_out", "_result")
-            _arrange(text, op, tensors)
-            text.add("_alloc = allocation.extend")
-            text.begin("if _alloc is not None:")
-            text.add(
-                "if _out.base is None: _alloc((_start or clock(), _out.nbytes, id(_out)))",
-                "else: allocation.on_alloc(_out, _start)",
-            )
-            text.end()
+        _one_result(text, op, call, tensors)
     if factory or modeled:
         text.add("if requires_grad: require_grad(_result)")
     elif not op.nondiff:
         text.add(f"if _keys: record_node({ident}, {packed}, _result)")
     text.add("return _result")
+
+
+def _one_result(text: _Text, op: OpSpec, call: str, tensors: list[Argument]) -> None:
+    """Emit the lines that wrap the array of a kernel, and tell of its memory."""
+    text.add(f"_out = {call}", "if _out.__class__ is not ndarray: _out = asarray(_out)")
+    _lay_out(text, op, "_out", tensors)
+    if op.shares_memory:
+        text.add(f"_result = make_sharing(_out, {tensors[0].python_name})")
+    elif op.schema.is_view:
+        text.add(f"_result = make_view(_out, {tensors[0].python_name})")
+    else:
+        _wrap(text, "_out", "_result")
+        _arrange(text, op, tensors)
+        text.add("_alloc = allocation.extend")
+        start = "_start" if op.inner_row is None else "_inner"
+        text.begin("if _alloc is not None:")
+        text.add(
+            f"if _out.base is None: _alloc(({start} or clock(), _out.nbytes, id(_out)))",
+            f"else: allocation.on_alloc(_out, {start})",
+        )
+        text.end()
+        if op.inner_row is not None:
+            _inner_row(text, op)
+
+
+def _inner_row(text: _Text, op: OpSpec) -> None:
+    """Emit what records the kernel as the op that torch's calls; autograd does not see that one."""
+    (first,) = [a.python_name for a in op.schema.arguments]
+    text.begin("if _inner:")
+    text.add(
+        "_shown, _given = _op.inner_row",
+        "if _append_row is not None: _append_row((_shown.id, _inner, clock(), -1))",
+        f"elif _capture_by_op is not None: _capture_by_op[_shown.id](_inner, clock(), -1, {first}, *_given)",
+    )
+    text.end()
 
 
 def _recorded_body(text: _Text, op: OpSpec, ident: str, packed: str, made: bool) -> None:

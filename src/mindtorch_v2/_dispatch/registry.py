@@ -59,6 +59,7 @@ class OpSpec:
         "home",
         "host_made",
         "id",
+        "inner_row",
         "inplace_of",
         "kernel",
         "kernel_name",
@@ -131,6 +132,7 @@ class OpSpec:
     out_overload: str
     out_rule: OutRule | None
     pin_memory_stays_open: bool
+    inner_row: tuple[OpSpec, tuple[Any, ...]] | None
     recorded_form: Kernel | None
     recorded_form_in_place: Kernel | None
     refuses_integer_results: bool
@@ -351,6 +353,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
             "checks_overlap",
             "complex_error",
             "differentiable_results",
+            "inner_row",
             "inplace_of",
             "out_form",
             "out_kernel",

@@ -10,7 +10,7 @@ from ..._autograd.graph import without_history
 from ..._core.single_pass import LARGE
 from ..._dispatch.errors import no_order
 from ..._dispatch.facts import Batching, Layout, Promotion
-from ..._dispatch.registry import aten, composite, op
+from ..._dispatch.registry import aten, composite, op, packets
 from .._support import special_math
 from .._support.blockwise import BLOCK, blockwise, in_blocks, splits
 from .._support.common import like_first
@@ -27,15 +27,17 @@ _F32 = np.dtype(np.float32)
 # ---------------------------------------------------------------- relu, tanh, sigmoid
 
 
-def _clamped(inplace):
+_clamp_min, _clamp_min_ = (packets[name].overloads[""] for name in ("clamp_min", "clamp_min_"))
+
+
+def _clamped(clamp):
     """What torch's kernel does: an op that keeps each element at or above 0."""
-    name = "clamp_min_" if inplace else "clamp_min"
 
     def form(self):
-        kind = self._array.dtype.kind
-        if kind in "bcW":
-            raise _no_relu(kind)
-        return without_history(getattr(aten, name), (self, 0), {})
+        kind = self._array.dtype
+        if kind is not _F32 and kind.kind in "bcW":
+            raise _no_relu(kind.kind)
+        return without_history(clamp.call, (self, 0), {})
 
     return form
 
@@ -51,8 +53,9 @@ def _no_relu(kind):
     batching=Batching.POINTWISE,
     shared_from=LARGE,
     out=False,
-    recorded_form=_clamped(inplace=False),
-    recorded_form_in_place=_clamped(inplace=True),
+    recorded_form=_clamped(_clamp_min),
+    recorded_form_in_place=_clamped(_clamp_min_),
+    inner_row=(_clamp_min, (0,)),
 )
 def relu(self, out=None):
     """The element where it is positive, 0 elsewhere.

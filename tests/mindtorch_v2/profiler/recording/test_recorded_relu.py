@@ -81,3 +81,18 @@ def test_results_lie_in_memory_as_without_a_recording():
     with profile():
         recorded = turned.relu()
     assert recorded.stride() == turned.relu().stride() == (1, 4)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"record_shapes": True}, {"with_stack": True}, {"profile_memory": True, "with_modules": True}]
+)
+def test_the_inner_op_lies_within_the_outer_one_whatever_is_recorded(options):
+    x, module = torch.randn(4, 8), torch.nn.ReLU()
+    with profile(**options) as prof:
+        for _ in range(3):
+            module(x)
+    ops = [event for event in prof.events() if event.name.startswith("aten::")]
+    assert [event.name for event in ops] == ["aten::relu", "aten::clamp_min"] * 3
+    for outer, inner in zip(ops[::2], ops[1::2], strict=True):
+        assert inner.cpu_parent is outer
+        assert outer.time_range.start <= inner.time_range.start <= inner.time_range.end <= outer.time_range.end
