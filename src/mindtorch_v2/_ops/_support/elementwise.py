@@ -84,14 +84,11 @@ def where_true(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def chosen(mask: np.ndarray, first: np.ndarray, second: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """np.where of arrays of one dtype, in `out` or a new array; without branches, as `where_true`, where arrays are large."""
+    if out is None and mask.size <= _SOME >= first.size and second.size <= _SOME:
+        return np.where(mask, first, second)
     arrays = [a for a in (mask, first, second, out) if a is not None and a.ndim]
     kind = first.dtype
-    if (
-        max([a.size for a in arrays], default=0) <= _SOME
-        or kind.kind not in "fiuV"
-        or kind.itemsize not in _BITS
-        or not all(a.flags.c_contiguous for a in arrays)
-    ):
+    if kind.kind not in "fiuV" or kind.itemsize not in _BITS or not all(a.flags.c_contiguous for a in arrays):
         return _chosen_by_branches(mask, first, second, out)
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
     made = np.empty(shape, kind) if out is None else out
