@@ -177,7 +177,9 @@ def _one_value(operand: Any, kind: np.dtype[Any]) -> Any:
     return np.array(operand, kind).astype(F32)
 
 
-def rounded_once(kernel: Callable[..., Any], *operands: Any, kind: np.dtype[Any], out: np.ndarray | None = None) -> np.ndarray:
+def rounded_in_blocks(
+    kernel: Callable[..., Any], *operands: Any, kind: np.dtype[Any], out: np.ndarray | None = None
+) -> np.ndarray:
     """`kernel(*operands, out=)`, element by element and in float32, rounded to half precision, the dtype `kind`.
 
     Operands are arrays of half precision, and numbers or arrays without dims, which may be of float32.
@@ -216,7 +218,7 @@ def large_elementwise(
     """
     first = operands[0]
     if first.dtype.itemsize == 2 and first.dtype.kind in kinds and all(_is_plain(a, first.dtype) for a in operands[1:]):
-        return rounded_once(kernel, *operands, kind=first.dtype, out=out)
+        return rounded_in_blocks(kernel, *operands, kind=first.dtype, out=out)
     given = {} if out is None else {"out": out}
     return elementwise(kernel, *operands, **given) if shared_from and first.size >= shared_from else kernel(*operands, **given)
 

@@ -19,7 +19,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.code_cache import compiled
 from .._core.device import device as Device
-from .._core.half_precision import MANY, is_half, rounded_once
+from .._core.half_precision import MANY, is_half, rounded_in_blocks
 from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, META, NPU, PYTHON, SPARSE, key_names
 from .._core.layout import (
     like_image,
@@ -135,7 +135,7 @@ def _rounded_once(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> np.nd
     if operands[0].size < MANY and operands[1].size < MANY:
         small: np.ndarray = op.kernel(*[array.astype(np.float32, copy=False) for array in operands]).astype(kind)
         return small
-    return rounded_once(op.kernel, *operands, kind=kind)
+    return rounded_in_blocks(op.kernel, *operands, kind=kind)
 
 
 def wrapped(op: OpSpec, args: tuple[Any, ...], arrays: list[Any], result: Any) -> Any:

@@ -178,7 +178,7 @@ class Facts(TypedDict, total=False):
     # That of the form which comes along by `inplace=True`.
     recorded_form_in_place: Kernel
     # The spec of the op that `recorded_form` calls where it does what the kernel does, and what that op gets behind the first
-    # argument: on the short path a recording gets its row around the kernel, which takes a third of the time of the call.
+    # argument: on the short path a recording gets its row around the kernel, which takes less time than the call.
     inner_row: tuple[Any, tuple[Any, ...]]
     # From so many elements on threads share the work, which is done element by element in one pass; 0 where they never do.
     shared_from: int

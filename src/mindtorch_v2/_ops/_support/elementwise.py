@@ -136,14 +136,18 @@ def clipped(array: np.ndarray, low: float, high: float, out: np.ndarray | None =
     return array.clip(constant(low, array.dtype), constant(high, array.dtype), out=out)
 
 
-def at_most(array: np.ndarray, high: float) -> np.ndarray:
+def at_most(array: np.ndarray, high: float, out: np.ndarray | None = None) -> np.ndarray:
     """The smaller of each element and a number; nan stays. NumPy computes a minimum with a constant one by one."""
-    return np.minimum(array, constant(high, array.dtype)) if array.size <= _FEW else clipped(array, -np.inf, high)
+    if array.size <= _FEW or array.dtype is not _F32:
+        return np.minimum(array, constant(high, array.dtype), out=out)
+    return clipped(array, -np.inf, high, out)
 
 
-def at_least(array: np.ndarray, low: float) -> np.ndarray:
+def at_least(array: np.ndarray, low: float, out: np.ndarray | None = None) -> np.ndarray:
     """The larger of each element and a number; nan stays."""
-    return np.maximum(array, constant(low, array.dtype)) if array.size <= _FEW else clipped(array, low, np.inf)
+    if array.size <= _FEW or array.dtype is not _F32:
+        return np.maximum(array, constant(low, array.dtype), out=out)
+    return clipped(array, low, np.inf, out)
 
 
 def logistic(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

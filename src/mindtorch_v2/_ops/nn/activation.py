@@ -14,12 +14,11 @@ from ..._dispatch.registry import aten, composite, op, packets
 from .._support import special_math
 from .._support.blockwise import BLOCK, blockwise, in_blocks, splits
 from .._support.common import like_first
-from .._support.elementwise import clipped, constant, log1p_exp_minus_abs, logistic, need_float, where_true
+from .._support.elementwise import at_least, clipped, constant, log1p_exp_minus_abs, logistic, need_float, where_true
 from .._support.erf import reciprocal_normal_cdf32
 from .._support.flops import per_element
 from .._support.half import in_float32, is_narrow
 from ..pointwise.arithmetic import conj
-from ..pointwise.clamping import MANY
 
 _F32 = np.dtype(np.float32)
 
@@ -64,11 +63,9 @@ def relu(self, out=None):
     tensor([0., 2.])
     """
     kind = self.dtype
-    if kind is _F32 and self.size > MANY:
-        return clipped(self, 0, np.inf, out)
-    if kind.kind in "bcW":
+    if kind is not _F32 and kind.kind in "bcW":
         raise _no_relu(kind.kind)
-    return np.maximum(self, constant(0, kind), out=out)
+    return at_least(self, 0, out)
 
 
 relu.vjp(self=lambda g, result: aten.threshold_backward(g, result, 0))

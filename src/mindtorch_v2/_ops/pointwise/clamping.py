@@ -16,7 +16,7 @@ from .arithmetic import number
 _FLOAT32 = np.dtype(np.float32)
 _FLOAT64 = np.dtype(np.float64)
 # From this size on, cutting to a range is faster than a maximum, which NumPy does not vectorize for a constant.
-MANY = 2048
+_MANY = 2048
 _LEAST, _MOST = np.array(-np.inf, _FLOAT32), np.array(np.inf, _FLOAT32)
 
 # ---------------------------------------------------------------- within two numbers
@@ -91,7 +91,7 @@ def clamp(self, min, max, out=None):
             raise no_order()
         if dtype is not _FLOAT32 or max.__class__ is complex:  # both are read before anything is written
             min, max = (None if bound is None else _bound(bound, dtype) for bound in (min, max))
-    if dtype is _FLOAT32 and self.size > MANY:
+    if dtype is _FLOAT32 and self.size > _MANY:
         return self.clip(_LEAST if min is None else number(min, dtype), _MOST if max is None else number(max, dtype), out=out)
     if min is not None:
         self = np.maximum(self, number(min, dtype), out=out)
@@ -146,7 +146,7 @@ def clamp_min(self, min, out=None):
     """
     if self.dtype is not _FLOAT32 or min.__class__ is complex:
         self, min = _promoted("clamp_min", self, min, out)
-    elif self.size > MANY:
+    elif self.size > _MANY:
         return self.clip(number(min, _FLOAT32), _MOST, out=out)
     return np.maximum(self, number(min, self.dtype), out=out)
 
@@ -171,7 +171,7 @@ def clamp_max(self, max, out=None):
     """
     if self.dtype is not _FLOAT32 or max.__class__ is complex:
         self, max = _promoted("clamp_max", self, max, out)
-    elif self.size > MANY:
+    elif self.size > _MANY:
         return self.clip(_LEAST, number(max, _FLOAT32), out=out)
     return np.minimum(self, number(max, self.dtype), out=out)
 
